@@ -1,0 +1,3 @@
+"""Fixtures for the whole suite come with pytest's own plugin tester."""
+
+pytest_plugins = ("pytester",)

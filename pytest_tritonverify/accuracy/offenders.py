@@ -1,0 +1,115 @@
+"""The worst elements of a comparison, kept in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+
+MAX_SHOWN = 10
+"""Elements named in a message."""
+
+
+def element_index(position: int, shape: tuple[int, ...]) -> str:
+    """Return the multi-dimensional index of a flat row-major position, such as `[3, 7]`."""
+    index: list[int] = []
+    for extent in reversed(shape):
+        position, remainder = divmod(position, extent)
+        index.append(remainder)
+    return str(index[::-1])
+
+
+@dataclass(frozen=True)
+class Addressing:
+    """How a comparator's flat positions map to elements.
+
+    Attributes:
+        shape: The output's shape.
+        complex_parts: Whether real and imaginary parts are counted as neighbouring elements.
+    """
+
+    shape: tuple[int, ...]
+    complex_parts: bool = False
+
+    def index(self, position: int) -> str:
+        """Return a position's index, such as `[3, 7]` or `[3, 7].imag`."""
+        if not self.complex_parts:
+            return element_index(position, self.shape)
+        part = "imag" if position % 2 else "real"
+        return f"{element_index(position // 2, self.shape)}.{part}"
+
+
+@dataclass(frozen=True)
+class Offender:
+    """One element that broke a rule; the numbers are already exact Python values."""
+
+    severity: float
+    position: int
+    got: object
+    expected: object
+    difference: object = None
+    allowed: object = None
+
+    def describe(self, addressing: Addressing) -> str:
+        """Return one line: index, got, expected, difference and what is allowed."""
+        text = f"{addressing.index(self.position)}: got {self.got}, expected {self.expected}"
+        if self.difference is not None:
+            text += f", difference {self.difference}, allowed {self.allowed}"
+        return text
+
+
+@dataclass
+class WorstElements:
+    """Collects the most severe offenders; equally severe ones in order of position."""
+
+    limit: int = MAX_SHOWN
+    _kept: list[Offender] = field(default_factory=list)
+
+    @property
+    def room(self) -> int:
+        """How many more offenders can be kept without dropping one."""
+        return self.limit - len(self._kept)
+
+    def select(self, severities: torch.Tensor) -> list[int]:
+        """Return which of a piece's failing elements are worth describing.
+
+        Args:
+            severities: Greater is worse, shape `[n]`, in order of position; NaN is worst.
+
+        Returns:
+            At most `limit` indices into `severities`, ascending.
+        """
+        if severities.numel() == 0:
+            return []
+        ranked = torch.nan_to_num(severities, nan=math.inf, posinf=math.inf)
+        if len(self._kept) == self.limit and float(ranked.max()) <= self._kept[-1].severity:
+            return []
+        if ranked.numel() <= self.limit:
+            return list(range(ranked.numel()))
+        # topk breaks ties as it likes: take all above its last value, then the earliest equals.
+        last = torch.topk(ranked, self.limit).values[-1]
+        above = torch.nonzero(ranked > last).flatten()
+        equal = torch.nonzero(ranked == last).flatten()[: self.limit - above.numel()]
+        return [int(index) for index in torch.cat((above, equal)).sort().values]
+
+    def add(self, offender: Offender) -> None:
+        """Keep an offender if it is among the worst."""
+        if math.isnan(offender.severity):
+            offender = replace(offender, severity=math.inf)
+        self._kept.append(offender)
+        self._kept.sort(key=lambda kept: (-kept.severity, kept.position))
+        del self._kept[self.limit :]
+
+    def lines(self, addressing: Addressing, total: int) -> tuple[str, ...]:
+        """Return the text that lists them.
+
+        Args:
+            addressing: Turns positions into indices.
+            total: How many elements offend altogether.
+        """
+        if not self._kept:
+            return ()
+        shown = len(self._kept)
+        head = f"worst {shown} of {total}:" if total > shown else "offending elements:"
+        return (head, *(f"  {kept.describe(addressing)}" for kept in self._kept))

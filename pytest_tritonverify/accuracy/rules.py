@@ -1,0 +1,19 @@
+"""The options that change how outputs are judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Settings of a judgement.
+
+    Attributes:
+        non_compute: Judge every output by its bits, for operators that only move data.
+        exact_int: Judge 32- and 64-bit integer outputs exactly even where floating-point inputs
+            would allow a difference of one.
+    """
+
+    non_compute: bool = False
+    exact_int: bool = False

@@ -1,0 +1,156 @@
+"""Compare what an implementation returned with the golden. Imports torch: only a judge with
+something to compare imports this module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_tritonverify.accuracy import (
+    Caution,
+    InputType,
+    OutputsVerdict,
+    OutputVerdict,
+    Rules,
+    infer_input_type,
+    judge_outputs,
+)
+from pytest_tritonverify.execution import running, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_tritonverify.execution.wire import Message
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A packed tree as it travelled: its description and its memory file."""
+
+    spec: Message
+    fd: int | None
+
+    def open(self) -> Any:
+        """Map the tree privately.
+
+        Raises:
+            wire.WireError: an untrusted sender described something that isn't there.
+        """
+        return tensors.unpack(self.spec, self.fd)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict on one case: on its outputs, and on the inputs that both sides changed."""
+
+    outputs: tuple[OutputVerdict, ...]
+    cautions: tuple[Caution, ...]
+    error_type: str | None
+    message: str
+    metrics: dict[str, Any] | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything passed."""
+        return self.error_type is None
+
+
+def compare(
+    case: Parcel, golden: Parcel, actual: Parcel, rules: Rules, log: Callable[[str], None]
+) -> Comparison:
+    """Judge one case.
+
+    Args:
+        case: the call's arguments as they were handed to both sides.
+        golden: `outputs` and `changed` of the reference.
+        actual: the same of the implementation.
+        rules: settings of the verdict.
+        log: receives the documented log lines.
+
+    Raises:
+        wire.WireError: the implementation's process sent something that is no result.
+    """
+    call = case.open()
+    expected, got = golden.open(), _result(actual.open())
+    values = [*call["args"], *call["kwargs"].values()]
+    input_type = infer_input_type(values)
+    main = judge_outputs(
+        expected["outputs"], got["outputs"], input_type=input_type, rules=rules, log=log
+    )
+    verdicts = [main]
+    mutated = _changed_on_both_sides(expected, got, call)
+    for path, (wanted, found) in mutated.items():
+        verdicts.append(_input_verdict(path, wanted, found, input_type, rules))
+    cautions = [caution for verdict in verdicts for caution in verdict.cautions]
+    only_here = sorted(set(got["changed"]) - set(expected["changed"]))
+    if only_here:
+        cautions.append(
+            Caution(
+                "input_mutated",
+                f"the implementation changes {', '.join(only_here)}, which the reference leaves "
+                "alone",
+            )
+        )
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    return Comparison(
+        outputs=tuple(output for verdict in verdicts for output in verdict.outputs),
+        cautions=tuple(cautions),
+        error_type=failed[0].error_type if failed else None,
+        message="\n".join(verdict.message for verdict in failed),
+        metrics=failed[0].metrics if failed else _first_metrics(main),
+    )
+
+
+def _first_metrics(verdict: OutputsVerdict) -> dict[str, Any] | None:
+    return next((dict(o.metrics) for o in verdict.outputs if o.metrics), None)
+
+
+def _result(tree: Any) -> dict[str, Any]:
+    """Check the form of what an untrusted process sent as its result."""
+    from pytest_tritonverify.execution.wire import WireError
+
+    changed = tree.get("changed") if isinstance(tree, dict) else None
+    if (
+        not isinstance(changed, dict)
+        or "outputs" not in tree
+        or not all(isinstance(p, str) and isinstance(t, torch.Tensor) for p, t in changed.items())
+    ):
+        raise WireError("what came is no result")
+    result: dict[str, Any] = tree
+    return result
+
+
+def _changed_on_both_sides(
+    expected: dict[str, Any], got: dict[str, Any], call: dict[str, Any]
+) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """Return the inputs to compare as outputs: golden's and implementation's, by path.
+
+    A reference that returns nothing speaks through the inputs that it changes; an
+    implementation that left them alone is then judged by their original values.
+    """
+    golden, actual = expected["changed"], got["changed"]
+    silent = not any(running.tensor_leaves(expected["outputs"], ""))
+    original: dict[str, torch.Tensor] = {}
+    if silent and golden:
+        keyed = {**dict(enumerate(call["args"])), **call["kwargs"]}
+        original = dict(running.tensor_leaves(keyed, "input"))
+    return {
+        path: (tensor, actual[path] if path in actual else original[path])
+        for path, tensor in golden.items()
+        if path in actual or path in original
+    }
+
+
+def _input_verdict(
+    path: str, golden: torch.Tensor, actual: torch.Tensor, input_type: InputType, rules: Rules
+) -> OutputsVerdict:
+    verdict = judge_outputs(golden, actual, input_type=input_type, rules=rules)
+    return dataclasses.replace(
+        verdict,
+        outputs=tuple(dataclasses.replace(o, path=path) for o in verdict.outputs),
+        message=f"{path}, which both sides change: {verdict.message}",
+    )

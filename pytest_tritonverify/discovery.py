@@ -1,0 +1,181 @@
+"""Find pairs of task file and implementation by their names. Imports none of them."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+TASK_SUFFIX = "_torch"
+_SEPARATOR = "_triton_"
+DEFAULT_VARIANT = "ascend_impl"
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """A task file and an implementation of it.
+
+    Attributes:
+        op: the operator's name.
+        variant: what follows `<op>_triton_` in the implementation's name.
+        task: `<op>_torch.py`.
+        implementation: `<op>_triton_<variant>.py`.
+    """
+
+    op: str
+    variant: str
+    task: Path
+    implementation: Path
+
+    @property
+    def impl_name(self) -> str:
+        """The `triton_impl_name` of the documented command lines: `triton_<variant>`."""
+        return f"triton_{self.variant}"
+
+    @property
+    def label(self) -> str:
+        """The pair's name for people."""
+        return f"{self.op} ({self.impl_name})"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which pairs take part: fnmatch patterns, any of which may match; empty ones admit all."""
+
+    ops: tuple[str, ...] = ()
+    impls: tuple[str, ...] = ()
+
+    def admits(self, pair: Pair) -> bool:
+        """Say whether a pair takes part."""
+        return _any_match(pair.op, self.ops) and _any_match(pair.impl_name, self.impls)
+
+
+def _any_match(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def pair_of(implementation: Path) -> Pair | None:
+    """Return the pair of an implementation file, or None where there is no task for it.
+
+    Both `<op>` and `<variant>` may hold `_triton_`: the split for which a task file exists
+    wins, the longest operator name first.
+    """
+    if implementation.suffix != ".py":
+        return None
+    for op, variant in _splits(implementation.stem):
+        task = implementation.with_name(f"{op}{TASK_SUFFIX}.py")
+        if task.is_file():
+            return Pair(op, variant, task, implementation)
+    return None
+
+
+def _splits(stem: str) -> list[tuple[str, str]]:
+    found = []
+    start = stem.rfind(_SEPARATOR)
+    while start >= 0:
+        op, variant = stem[:start], stem[start + len(_SEPARATOR) :]
+        if op and variant:
+            found.append((op, variant))
+        start = stem.rfind(_SEPARATOR, 0, start + len(_SEPARATOR) - 1)
+    return found
+
+
+def is_task(path: Path) -> bool:
+    """Say whether a file is named like a task."""
+    return path.suffix == ".py" and path.stem.endswith(TASK_SUFFIX) and path.stem != TASK_SUFFIX
+
+
+def implementations_of(task: Path) -> list[Pair]:
+    """Return the pairs of a task file, sorted by variant."""
+    op = task.stem.removesuffix(TASK_SUFFIX)
+    pairs = (pair_of(path) for path in task.parent.glob(f"{_escaped(op)}_triton_*.py"))
+    return sorted(pair for pair in pairs if pair is not None and pair.task == task)
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", name)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a folder holds.
+
+    Attributes:
+        pairs: sorted by path.
+        lonely: half pairs, each with a sentence on what is missing.
+        intruders: files that pytest itself would import or obey.
+    """
+
+    pairs: tuple[Pair, ...]
+    lonely: tuple[tuple[Path, str], ...]
+    intruders: tuple[Path, ...]
+
+
+def walk(folders: Collection[Path], ignored: Callable[[Path], bool]) -> Findings:
+    """Search folders for pairs.
+
+    Args:
+        folders: absolute paths.
+        ignored: says of a file or folder below them that pytest would not collect it.
+    """
+    pairs: dict[Path, Pair] = {}
+    lonely: dict[Path, str] = {}
+    intruders: list[Path] = []
+    for path in sorted({p for folder in folders for p in _files(folder, ignored)}):
+        if path.name == "conftest.py":
+            intruders.append(path)
+        elif is_task(path):
+            if not implementations_of(path):
+                op = path.stem.removesuffix(TASK_SUFFIX)
+                lonely[path] = f"no implementation {op}_triton_<variant>.py beside it"
+        elif _SEPARATOR in path.stem:
+            pair = pair_of(path)
+            if pair is not None:
+                pairs[path] = pair
+            elif splits := _splits(path.stem):
+                wanted = " or ".join(f"{op}{TASK_SUFFIX}.py" for op, _ in splits)
+                lonely[path] = f"no task file {wanted} beside it"
+    return Findings(tuple(pairs.values()), tuple(lonely.items()), tuple(intruders))
+
+
+def _files(folder: Path, ignored: Callable[[Path], bool]) -> Iterator[Path]:
+    for parent, names, files in os.walk(folder):
+        names[:] = sorted(n for n in names if not ignored(Path(parent, n)))
+        for name in files:
+            if name.endswith(".py") and not ignored(Path(parent, name)):
+                yield Path(parent, name)
+
+
+def class_line(path: Path, name: str) -> int | None:
+    """Return the line, from 1, of the last top-level class of a name; None without one."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    lines = [
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name
+    ]
+    return lines[-1] if lines else None
+
+
+def is_real_pair(pair: Pair) -> bool:
+    """Say whether both files define the class that makes them a pair.
+
+    Names alone decide below a verify dir. Where a file is merely named on pytest's command
+    line, a project's own test file may have such a name by chance.
+    """
+    sources = ((pair.task, "Model"), (pair.implementation, "ModelNew"))
+    try:
+        return all(
+            re.search(rf"^\s*class\s+{name}\b", path.read_text("utf-8", "replace"), re.MULTILINE)
+            for path, name in sources
+        )
+    except OSError:
+        return False

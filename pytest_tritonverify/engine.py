@@ -1,0 +1,248 @@
+"""The session's machinery: one fork server, the catalogue of cases, and the judges of pairs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify import detection
+from pytest_tritonverify.catalogue import Catalogue
+from pytest_tritonverify.execution.devices import DEVICES, Device
+from pytest_tritonverify.execution.host import Host, HostConfig, HostError
+from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Process
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.settings import Settings
+
+# Devices in the order in which `auto` prefers them, as far as workers exist for them.
+_ACCELERATORS = tuple(name for name in DEVICES if name != "cpu")
+_PROBE_TIMEOUT = 120.0
+_FINGERPRINT_TIMEOUT = 120.0
+
+
+class DeviceMissingError(RuntimeError):
+    """The device that was asked for is not there."""
+
+
+class Engine:
+    """Everything that outlives a single pair. Starts nothing before it is needed.
+
+    Args:
+        settings: the session's settings.
+        cache_folder: where case listings are kept between runs, or None.
+        private_dirs: folders of pairs, whose files no import of a worker may find first.
+        device: name of a device that has been resolved already, or None.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache_folder: Path | None,
+        private_dirs: frozenset[Path],
+        device: str | None = None,
+    ) -> None:
+        self._settings = settings
+        self._private_dirs = private_dirs
+        self._own_cache: str | None = None
+        self._judges: dict[Path, PairJudge] = {}
+        self._references: dict[Path, Process] = {}
+        self._fingerprint: dict[str, Any] | None = None
+        self.device_facts: dict[str, Any] = {}
+        self.host: Any = None
+        self.device: Device = self._resolve(device)
+        if self.host is None:
+            self.host = self._new_host(self.device)
+        self.catalogue = Catalogue(self._ask_for_cases, cache_folder, self.device.name)
+
+    def _new_host(self, device: Device) -> Any:
+        if self._settings.in_process:
+            from pytest_tritonverify.execution.in_process import LocalHost
+
+            return LocalHost(device)
+        fork = device.forkable if self._settings.start == "auto" else self._settings.start == "fork"
+        environment = {}
+        if self._settings.fresh_cache:
+            self._own_cache = self._own_cache or tempfile.mkdtemp(prefix="triton_verify_cache_")
+            environment["TRITON_CACHE_DIR"] = self._own_cache
+        return Host(HostConfig(device, fork, self._private_dirs, environment))
+
+    def _resolve(self, resolved: str | None) -> Device:
+        """Decide on the device; an accelerator is asked whether it is there.
+
+        Raises:
+            DeviceMissingError: the one that was asked for isn't.
+        """
+        wanted = resolved or self._settings.device
+        if wanted == "npu" and "npu" not in DEVICES:
+            raise DeviceMissingError(
+                "--verify-device=npu: this version judges on cuda and cpu only; "
+                "an Ascend NPU can't be used yet"
+            )
+        if resolved or wanted == "cpu":
+            return DEVICES[wanted]
+        name = detection.likely(_ACCELERATORS) if wanted == "auto" else wanted
+        if name is None:
+            return DEVICES["cpu"]
+        device = DEVICES[name]
+        self.host = self._new_host(device)
+        try:
+            facts = self._ask_surroundings("device", "facts", _PROBE_TIMEOUT)
+        except (Failure, HostError) as error:
+            facts = {"available": False, "reason": str(getattr(error, "message", error))}
+        if facts["available"]:
+            self.device_facts = facts
+            return device
+        self.host.close()
+        self.host = None
+        if wanted == "auto":
+            return DEVICES["cpu"]
+        found = detection.signs_of(name)
+        raise DeviceMissingError(
+            f"--verify-device={name}: there is none. {facts['reason']}. Looked for "
+            f"{detection.what_was_looked_for(name)} and found {', '.join(found) or 'nothing'}. "
+            "Use --verify-device=cpu to judge on Triton's interpreter."
+        )
+
+    def problems(self) -> str | None:
+        """Wait for the workers' imports; say in one sentence what is wrong with them."""
+        problems = self.host.problems()
+        if not problems:
+            return None
+        return "; ".join(f"`import {name}` fails: {text}" for name, text in problems.items())
+
+    def spawn(self, start: Message) -> Any:
+        """Start a worker.
+
+        Raises:
+            HostError: it can't be started, or what workers need can't be imported.
+        """
+        problem = self.problems()
+        if problem:
+            raise HostError(problem)
+        return self.host.spawn(start)
+
+    def _process(self, start: Message, side: str, label: str) -> Process:
+        return Process(lambda: self.spawn(start), side, label, self.device.name)
+
+    def _ask_for_cases(self, pair: Pair) -> dict[str, Any]:
+        """List a task's cases in a worker of its own; for real where fake tensors won't do."""
+        start = {"role": "describe", "task": str(pair.task), "op_name": pair.op}
+        answer: dict[str, Any] = {}
+        for fake in (True, False):
+            process = self._process(start, REFERENCE, pair.task.name)
+            try:
+                process.post({"op": "describe", "fake": fake})
+                deadline = time.monotonic() + self._settings.timeout
+                message = process.result(deadline, f"{self._settings.timeout:g}秒").message
+            except Failure as failure:
+                answer = {"error": _as_error(failure)}
+                if failure.phase != "inputs":
+                    break
+            else:
+                return {key: message[key] for key in ("cases", "files", "looked_for")}
+            finally:
+                process.close()
+        return answer
+
+    def _ask_surroundings(self, op: str, key: str, timeout: float) -> dict[str, Any]:
+        start = {"role": "environment", "fresh_cache": self._settings.fresh_cache}
+        host = self.host
+        process = Process(lambda: host.spawn(start), VERIFIER, "the environment's survey", "")
+        try:
+            process.post({"op": op})
+            answer = process.result(time.monotonic() + timeout, f"{timeout:g}秒")
+        finally:
+            process.close()
+        found: dict[str, Any] = answer.message[key]
+        return found
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the environment sections of result files, gathered once."""
+        if self._fingerprint is None:
+            try:
+                self._fingerprint = self._ask_surroundings(
+                    "fingerprint", "environment", _FINGERPRINT_TIMEOUT
+                )
+            except (Failure, HostError) as error:
+                self._fingerprint = {"error": str(getattr(error, "message", error))}
+        return self._fingerprint
+
+    def judge(self, pair: Pair) -> PairJudge:
+        """Return the pair's judge, making it where there is none."""
+        if not self._judges and not self._settings.in_process:
+            self._import_torch_ahead()
+        if pair.implementation not in self._judges:
+            self._judges[pair.implementation] = PairJudge(
+                pair, self._settings, self.device.name, self._reference(pair), self.spawn
+            )
+        return self._judges[pair.implementation]
+
+    def _reference(self, pair: Pair) -> Process:
+        """Return the task's worker; the one of another task ends, as it holds all its inputs."""
+        if pair.task not in self._references:
+            for process in self._references.values():
+                process.close()
+            start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
+            self._references = {pair.task: self._process(start, REFERENCE, pair.task.name)}
+        return self._references[pair.task]
+
+    def release(self, pair: Pair) -> None:
+        """End the processes of an implementation; its judge remembers the time it has used."""
+        if pair.implementation in self._judges:
+            self._judges[pair.implementation].close()
+
+    @staticmethod
+    def _import_torch_ahead() -> None:
+        """Import torch in a thread while the first workers are busy.
+
+        A back end that torch would load by itself is kept out: the judge touches no device.
+        """
+        thread = threading.Thread(target=_import_torch, name="tritonverify-import", daemon=True)
+        thread.start()
+
+    def close(self) -> None:
+        """End every process and remove what was made for this session."""
+        for process in self._references.values():
+            process.close()
+        for judge in self._judges.values():
+            judge.close()
+        self.host.close()
+        if self._own_cache is not None and not self._settings.keep_cache:
+            shutil.rmtree(self._own_cache, ignore_errors=True)
+
+    @property
+    def kept_cache(self) -> str | None:
+        """The absolute path of the Triton cache that this session leaves behind."""
+        return self._own_cache if self._settings.keep_cache else None
+
+
+def _import_torch() -> None:
+    name = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+    before = os.environ.get(name)
+    os.environ[name] = "0"
+    try:
+        import torch  # noqa: F401
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _as_error(failure: Failure) -> dict[str, Any]:
+    return {
+        "type": failure.error_type,
+        "message": failure.message,
+        "phase": failure.phase,
+        "file": failure.file,
+        "line": failure.line,
+        "side": failure.side,
+    }

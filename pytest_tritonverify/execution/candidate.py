@@ -1,0 +1,82 @@
+"""The role that runs an implementation: untrusted code, one process per implementation."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_tritonverify.execution import interpreter, loading, running
+from pytest_tritonverify.execution.devices import DEVICES
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.execution.worker import Phase
+
+
+def create(request: Message, phase: Phase) -> Candidate:
+    """Make the role."""
+    return Candidate(request, phase)
+
+
+class Candidate:
+    """Loads `ModelNew` and runs it on the inputs that the judge hands over."""
+
+    def __init__(self, request: Message, phase: Phase) -> None:
+        self._path = Path(request["implementation"])
+        self._device = DEVICES[request["device"]]
+        self._phase = phase
+        self._model_class: Any = None
+        self.user_files = (str(self._path.parent),)
+        if request["guarded"]:
+            _forbid_reading(Path(request["task"]))
+            _poison_fresh_memory()
+        if self._device.interpreted:
+            interpreter.prepare()
+
+    def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+        """Run one case; the module is loaded by the first one."""
+        if self._model_class is None:
+            self._phase.enter("import")
+            module = loading.load_module(self._path)
+            self._model_class = loading.require(module, "ModelNew", self._path)
+        side = running.Side(self._model_class, self._device, self._device, self._phase)
+        return running.run_case(side, request["case"], fd)
+
+
+def _forbid_reading(task: Path) -> None:
+    """Refuse to open the task file in this process, by import or otherwise.
+
+    Audit hooks can't be taken out again by Python code. Other processes and native code can
+    still read the file; the trust model says so.
+    """
+    forbidden = {str(task), importlib.util.cache_from_source(str(task))}
+    names = {Path(path).name for path in forbidden}
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], (str, bytes)):
+            path = arguments[0] if isinstance(arguments[0], str) else arguments[0].decode(errors="replace")
+            if path.rpartition("/")[2] in names and str(Path(path).resolve()) in forbidden:
+                raise PermissionError(
+                    f"the implementation may not read {task.name}: it must compute the result "
+                    "itself, without the reference"
+                )
+
+    sys.addaudithook(hook)
+
+
+def _poison_fresh_memory() -> None:
+    """Fill what torch.empty and its kin return with NaN, or the integer maximum.
+
+    Otherwise an output that no kernel writes may hold the right values by chance: fresh pages
+    are zeros, and the allocator hands out memory that held an earlier result.
+    """
+    switch = getattr(torch.utils, "deterministic", None)
+    if switch is None:  # torch 2.1
+        return
+    switch.fill_uninitialized_memory = True
+    # The public function imports 800 modules of inductor, two seconds in every fresh worker.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)  # noqa: SLF001, FBT003

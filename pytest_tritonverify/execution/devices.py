@@ -1,0 +1,107 @@
+"""What differs between the devices that a worker can run on.
+
+A new device is a subclass of `Device` and an entry in `DEVICES`; nothing else in the package
+asks which one it is.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+SEED = 0
+
+
+class Device(ABC):
+    """A place where implementations run. Methods may be called in worker processes only.
+
+    Attributes:
+        name: the name of `--verify-device`, also torch's device type.
+        interpreted: kernels run on Triton's CPU interpreter.
+        forkable: a process may be forked from one that has imported torch and triton.
+    """
+
+    name: ClassVar[str]
+    interpreted: ClassVar[bool] = False
+    forkable: ClassVar[bool] = True
+
+    def environment(self) -> dict[str, str]:
+        """Return variables that must stand in a process's environment from its start."""
+        return {}
+
+    def seed(self) -> None:
+        """Seed torch's generators on the CPU and on this device with 0."""
+        import torch
+
+        torch.manual_seed(SEED)
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Say what there is: `available`, and `name`, `count` or the `reason` that there is none."""
+
+    def synchronize(self) -> None:
+        """Wait for launched kernels, so that a device fault surfaces here."""
+
+    def release(self) -> None:
+        """Give unused device memory back between cases."""
+
+
+class Cpu(Device):
+    """Triton's CPU interpreter: every machine has it."""
+
+    name = "cpu"
+    interpreted = True
+
+    def environment(self) -> dict[str, str]:
+        """Triton reads TRITON_INTERPRET when it is imported; back ends must not autoload."""
+        return {"TRITON_INTERPRET": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+
+    def facts(self) -> dict[str, Any]:
+        """The CPU is always there."""
+        return {"available": True, "count": 1, "name": "Triton interpreter"}
+
+
+class Cuda(Device):
+    """NVIDIA GPUs, and AMD's under torch's ROCm build, which uses the same names."""
+
+    name = "cuda"
+
+    def environment(self) -> dict[str, str]:
+        """Torch's own probe for GPUs must not create a context in the fork server."""
+        return {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+
+    def facts(self) -> dict[str, Any]:
+        """Ask torch which GPUs it sees."""
+        import torch
+
+        if not torch.cuda.is_available():
+            built = torch.version.cuda or getattr(torch.version, "hip", None)
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            reason = (
+                f"torch {torch.__version__} is built without CUDA"
+                if built is None
+                else f"torch {torch.__version__} sees no GPU"
+                + (f" (CUDA_VISIBLE_DEVICES={visible!r})" if visible is not None else "")
+            )
+            return {"available": False, "reason": reason}
+        return {
+            "available": True,
+            "count": torch.cuda.device_count(),
+            "name": torch.cuda.get_device_name(),
+        }
+
+    def synchronize(self) -> None:
+        """Wait for the current device."""
+        import torch
+
+        torch.cuda.synchronize()
+
+    def release(self) -> None:
+        """Empty torch's caching allocator."""
+        import torch
+
+        torch.cuda.empty_cache()
+
+
+DEVICES: dict[str, Device] = {device.name: device for device in (Cuda(), Cpu())}

@@ -1,0 +1,251 @@
+"""The judge's side of the fork server: start it, ask it for workers, and hear how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import server, wire
+from pytest_tritonverify.execution.worker_handle import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pytest_tritonverify.execution.devices import Device
+
+# Importing torch from a cold disk takes this long on slow machines.
+_START_TIMEOUT = 300.0
+_FORK_TIMEOUT = 60.0
+
+
+class HostError(RuntimeError):
+    """The fork server can't be started or has ended; no user code is to blame."""
+
+
+@dataclass(frozen=True)
+class HostConfig:
+    """How workers are started.
+
+    Attributes:
+        device: where implementations run.
+        fork: fork workers from a process that has imported torch and triton.
+        private_dirs: folders whose files must not be found by a worker's imports.
+        environment: variables to set on top of the judge's own.
+    """
+
+    device: Device
+    fork: bool
+    private_dirs: frozenset[Path] = frozenset()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Host:
+    """One fork server, and the workers that it has started."""
+
+    def __init__(self, config: HostConfig) -> None:
+        self.config = config
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._exits: dict[int, int] = {}
+        self._ready: dict[str, Any] | None = None
+
+    def start(self) -> None:
+        """Start the server without waiting for its imports; does nothing when it runs."""
+        if self._control is not None:
+            return
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        scratch = tempfile.mkdtemp(prefix="tritonverify-")
+        preload = ["torch", "torch._subclasses.fake_tensor", "triton", "triton.language"]
+        config = {
+            "control_fd": there.fileno(),
+            "judge": os.getpid(),
+            "preload": preload if self.config.fork else [],
+            "fork": self.config.fork,
+            "scratch": scratch,
+        }
+        boot = (
+            "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+            "from pytest_tritonverify.execution import server; server.main(sys.argv[2])"
+        )
+        path = import_path(sys.path, self.config.private_dirs)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", boot, json.dumps(path), json.dumps(config)],
+            env=self._environment(),
+            cwd=scratch,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[there.fileno()],
+            start_new_session=True,
+        )
+        there.close()
+        self._control = here
+
+    def _environment(self) -> dict[str, str]:
+        environment = {**os.environ, **self.config.device.environment(), **self.config.environment}
+        # Tasks seed weights from hash(key): all workers must agree on it.
+        environment["PYTHONHASHSEED"] = "0"
+        # A pool of BLAS threads in the server would not survive the fork.
+        environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        if "PYTHONPATH" in environment:
+            given = [entry for entry in environment["PYTHONPATH"].split(os.pathsep) if entry]
+            kept = import_path(given, self.config.private_dirs)
+            environment["PYTHONPATH"] = os.pathsep.join(kept)
+        return environment
+
+    def problems(self) -> dict[str, str]:
+        """Wait for the server's imports and return those that failed, by module.
+
+        Raises:
+            HostError: the server ended before it was ready.
+        """
+        self.start()
+        deadline = time.monotonic() + _START_TIMEOUT
+        while self._ready is None:
+            message = self._next_message(deadline)
+            if message is None:
+                raise HostError("the fork server did not get ready: importing torch takes too long")
+            self._sort(message)
+        problems: dict[str, str] = self._ready["problems"]
+        return problems
+
+    def spawn(self, start: wire.Message) -> Worker:
+        """Start a worker and send it its start request.
+
+        Raises:
+            HostError: the server can't be reached or can't fork.
+        """
+        self.problems()
+        here, there = wire.channel_pair()
+        output_read, output_write = os.pipe()
+        os.set_blocking(output_read, False)
+        try:
+            self._send({"op": "fork"}, [there.fileno(), output_write])
+            pid = self._started_pid()
+        except BaseException:
+            here.close()
+            os.close(output_read)
+            raise
+        finally:
+            there.close()
+            os.close(output_write)
+        worker = Worker(self, pid, here, output_read)
+        with contextlib.suppress(OSError):
+            here.send({"op": "start", "device": self.config.device.name, **start})
+        return worker
+
+    def _started_pid(self) -> int:
+        deadline = time.monotonic() + _FORK_TIMEOUT
+        while True:
+            message = self._next_message(deadline)
+            if message is None:
+                raise HostError("the fork server does not answer")
+            if message["event"] == "started":
+                return int(message["pid"])
+            if message["event"] == "refused":
+                raise HostError(message["reason"])
+            self._sort(message)
+
+    def fileno(self) -> int:
+        """Return the descriptor on which news of ended workers arrive."""
+        if self._control is None:
+            raise HostError("the fork server is not running")
+        return self._control.fileno()
+
+    def exit_status(self, pid: int, timeout: float) -> int | None:
+        """Return the wait status of a worker that ended, or None when none is known in time.
+
+        Raises:
+            HostError: the server itself has ended.
+        """
+        deadline = time.monotonic() + timeout
+        while pid not in self._exits:
+            message = self._next_message(deadline)
+            if message is None:
+                return None
+            self._sort(message)
+        return self._exits[pid]
+
+    def kill(self, pid: int) -> None:
+        """Kill a worker and all its descendants, and wait until it is gone."""
+        try:
+            if self.exit_status(pid, 0) is None:
+                self._send({"op": "kill", "pid": pid}, [])
+                self.exit_status(pid, 10.0)
+        except HostError:
+            # The kernel kills the workers of a dead server, the warden what they had started.
+            return
+        self._exits.pop(pid, None)
+
+    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
+        if self._control is None:
+            raise HostError("the fork server is not running")
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+        except OSError as error:
+            self._fail(error)
+
+    def _next_message(self, deadline: float) -> dict[str, Any] | None:
+        if self._control is None:
+            raise HostError("the fork server is not running")
+        wait = max(0.0, deadline - time.monotonic())
+        if not select.select([self._control], [], [], wait)[0]:
+            return None
+        try:
+            data = self._control.recv(server.MAX_DATAGRAM)
+        except OSError as error:
+            self._fail(error)
+        if not data:
+            self._fail(None)
+        message: dict[str, Any] = json.loads(data)
+        return message
+
+    def _fail(self, cause: OSError | None) -> Any:
+        self.close()
+        raise HostError("the process that starts workers has ended unexpectedly") from cause
+
+    def _sort(self, message: dict[str, Any]) -> None:
+        if message["event"] == "exit":
+            self._exits[message["pid"]] = message["status"]
+        elif message["event"] == "ready":
+            self._ready = message
+
+    def close(self) -> None:
+        """End the server; it takes everything below it along."""
+        if self._control is None or self._process is None:
+            return
+        self._control.close()
+        self._control = None
+        self._ready = None
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._process = None
+
+
+def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:
+    """Return import path entries without the current folder and without folders of pairs.
+
+    A `torch.py` beside an implementation must not be found by any import of a worker.
+    """
+    cwd = Path.cwd()
+    kept = []
+    for entry in entries:
+        path = Path(entry) if entry else cwd
+        resolved = path.resolve()
+        if entry and resolved not in private_dirs:
+            kept.append(str(path.absolute()))
+    return kept

@@ -1,0 +1,104 @@
+"""Workers that are no processes: everything runs in the judge, where a debugger can reach it.
+
+Nothing is isolated here. A crash or a hang of user code is a crash or a hang of pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import errors, worker
+from pytest_tritonverify.execution.worker_handle import Answer
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.execution.devices import Device
+    from pytest_tritonverify.execution.wire import Message
+
+
+@dataclass(frozen=True)
+class LocalAnswer(Answer):
+    """An answer together with the exception that it describes."""
+
+    exception: BaseException | None = None
+
+
+class LocalWorker:
+    """A role behind the interface of a worker process."""
+
+    def __init__(self, start: Message) -> None:
+        self._phase = worker.Phase(None)
+        self._role: Any = None
+        self._answers = [self._attempt(lambda: self._set_up(start))]
+
+    def _set_up(self, start: Message) -> tuple[dict[str, Any], None]:
+        self._role = worker.create_role(start, self._phase)
+        return {}, None
+
+    def _attempt(self, action: Any) -> LocalAnswer:
+        try:
+            message, fd = action()
+        except Exception as error:  # noqa: BLE001 - user code; exits and Ctrl-C are pytest's here
+            files = getattr(self._role, "user_files", ())
+            described = errors.describe(error, self._phase.name, files)
+            return LocalAnswer({"error": described}, None, error)
+        return LocalAnswer(message, fd)
+
+    def post(self, message: Message, fd: int | None = None) -> None:
+        """Run the operation at once and keep its answer."""
+        # The receiver of a descriptor owns it, here as between processes.
+        own = None if fd is None else os.dup(fd)
+        try:
+            method = getattr(self._role, f"do_{message['op']}", None)
+            if method is not None:
+                self._answers.append(self._attempt(lambda: method(message, own)))
+        finally:
+            if own is not None:
+                os.close(own)
+
+    def result(self, _deadline: float) -> LocalAnswer:
+        """Return the oldest answer that was not collected. There are no deadlines here."""
+        return self._answers.pop(0)
+
+    def take_output(self) -> str:
+        """Return nothing: what user code prints goes where pytest's own output goes."""
+        return ""
+
+    def kill(self) -> None:
+        """Drop the role."""
+        self._role = None
+
+
+class LocalHost:
+    """Makes local workers."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def problems(self) -> dict[str, str]:
+        """Prepare this process for the device's roles.
+
+        A variable such as TRITON_INTERPRET counts when triton is imported: too late where
+        somebody else has imported it already.
+        """
+        missing = {
+            name: value
+            for name, value in self._device.environment().items()
+            if os.environ.get(name) != value
+        }
+        if "triton" in sys.modules and "TRITON_INTERPRET" in missing:
+            return {
+                "triton": "it was imported before --verify-in-process could set TRITON_INTERPRET=1; "
+                "set that variable before starting pytest"
+            }
+        os.environ.update(missing)
+        return {}
+
+    def spawn(self, start: Message) -> LocalWorker:
+        """Make a worker in this process."""
+        return LocalWorker({"device": self._device.name, **start})
+
+    def close(self) -> None:
+        """Nothing outlives its use here."""

@@ -1,0 +1,118 @@
+"""Linux process control: parent death, subreapers, and killing whole families."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _prctl(option: int, argument: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, argument, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to SIGKILL this process when its parent ends.
+
+    Args:
+        parent: the expected parent's process id. A parent that ended before the request was
+            made is noticed by comparing it with the present one.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def become_subreaper() -> None:
+    """Adopt orphaned descendants instead of leaving them to init.
+
+    Descendants that start a session of their own escape every kill by process group; as their
+    adoptive parent this process still finds them.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children(pid: int) -> list[int]:
+    """Return the direct children of a process, zombies included; empty when it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii")
+                found.extend(int(word) for word in text.split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all living descendants of a process, parents before their children."""
+    found: list[int] = []
+    pending = [pid]
+    while pending:
+        kin = children(pending.pop())
+        found += kin
+        pending += kin
+    return found
+
+
+def send_signal(pid: int, number: int) -> bool:
+    """Signal one process; False when it is gone already."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def kill_family(root: int) -> None:
+    """SIGKILL a process and everything below it.
+
+    The family is stopped from the top down first, so that nothing in it can fork unseen while
+    the list is walked.
+    """
+    if not send_signal(root, signal.SIGSTOP):
+        return
+    members = [root]
+    for _ in range(8):
+        new = [pid for pid in descendants(root) if pid not in members]
+        if not new:
+            break
+        for pid in new:
+            send_signal(pid, signal.SIGSTOP)
+        members += new
+    for pid in members:
+        send_signal(pid, signal.SIGKILL)
+
+
+def kill_all_descendants(*, spare: frozenset[int] = frozenset(), timeout: float = 5.0) -> bool:
+    """SIGKILL and reap every descendant of this process.
+
+    Args:
+        spare: direct children that live on, with what is below them.
+        timeout: seconds after which to give up (a process in an uninterruptible system call
+            cannot be killed).
+
+    Returns:
+        True when nothing but the spared families is left.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        doomed = [pid for pid in children(os.getpid()) if pid not in spare]
+        if not doomed:
+            return True
+        for pid in doomed:
+            kill_family(pid)
+        for pid in doomed:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)

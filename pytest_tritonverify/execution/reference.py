@@ -1,0 +1,84 @@
+"""The role that makes the inputs and runs the reference: trusted code, one process per task."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import describing, errors, running
+from pytest_tritonverify.execution.devices import DEVICES
+from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.execution.worker import Phase
+
+
+def create(request: Message, phase: Phase) -> Reference:
+    """Make the role."""
+    return Reference(request, phase)
+
+
+class Reference:
+    """Holds a task's inputs as they were made, and hands out and runs on copies only."""
+
+    def __init__(self, request: Message, phase: Phase) -> None:
+        self._path = Path(request["task"])
+        self._op: str = request["op_name"]
+        self._device = DEVICES[request["device"]]
+        self._phase = phase
+        self._task: Task | None = None
+        self._groups: list[Arguments] = []
+        self.user_files = (str(self._path.parent),)
+
+    def do_inputs(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
+        """Pack the inputs and the constructor arguments of case `case_idx`."""
+        import torch
+
+        with torch.no_grad():
+            task = self._loaded()
+            group = self._group(request["case_idx"])
+            self._device.seed()
+            init = task.init_arguments()
+        case, fd = running.pack_case(group, init)
+        described = [describing.describe(value) for value in group.values()]
+        return {"case": case, "input_desc": described}, fd
+
+    def do_golden(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+        """Run `Model` on the CPU, or where that raises on the accelerator.
+
+        The answer's `golden_device` says where; `fallback` holds what the CPU run raised.
+        """
+        cpu = DEVICES["cpu"]
+        model_class = self._loaded().model_class
+        side = running.Side(model_class, cpu, self._device, self._phase)
+        try:
+            answer, result = running.run_case(side, request["case"], fd)
+        except Exception as error:
+            if self._device.name == cpu.name:
+                raise
+            fallback = errors.describe(error, self._phase.name, self.user_files)
+        else:
+            return {**answer, "golden_device": cpu.name}, result
+        side = running.Side(model_class, self._device, self._device, self._phase)
+        answer, result = running.run_case(side, request["case"], fd)
+        return {**answer, "golden_device": self._device.name, "fallback": fallback}, result
+
+    def _loaded(self) -> Task:
+        if self._task is None:
+            os.chdir(self._path.parent)
+            self._phase.enter("import")
+            task = Task(self._path, self._op)
+            self._phase.enter("inputs")
+            self._groups = seeded_groups(task, self._device)
+            self._task = task
+        return self._task
+
+    def _group(self, case_idx: int) -> Arguments:
+        if case_idx > len(self._groups):
+            raise LookupError(
+                f"{self._path.name} made {len(self._groups)} input groups in this run but had more "
+                f"when its cases were listed (case {case_idx} is missing)"
+            )
+        return self._groups[case_idx - 1]

@@ -1,0 +1,148 @@
+"""Build a model and run it once, the same way for references and implementations."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_tritonverify.execution import tensors
+from pytest_tritonverify.execution.task import Arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_tritonverify.execution.devices import Device
+    from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.execution.worker import Phase
+
+# torch says this where a forward differentiates inside itself and gradients are switched off.
+_NEEDS_AUTOGRAD = "does not require grad"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What runs, and where.
+
+    Attributes:
+        model_class: `Model` or `ModelNew`.
+        place: the device of the run ("cpu" for a golden on a machine with an accelerator).
+        device: the session's device, whose generators are seeded too.
+        phase: where to report progress.
+    """
+
+    model_class: Any
+    place: Device
+    device: Device
+    phase: Phase
+
+
+def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+    """Build the model from seed 0 and run one forward on a fresh copy of the inputs.
+
+    Args:
+        side: what runs, and where.
+        case: the packed inputs and constructor arguments, as the reference worker made them.
+        fd: their memory file.
+
+    Returns:
+        The packed `outputs` and `changed` (the tensor inputs that the forward changed, by
+        path), and the descriptor of their memory file.
+    """
+    side.phase.enter("inputs")
+    call = _arguments(tensors.unpack(case["call"], fd, side.place.name))
+    init = _arguments(tensors.unpack(case["init"], fd))
+    side.phase.enter("build")
+    side.device.seed()
+    model = side.model_class(*init.args, **(init.kwargs or {}))
+    if isinstance(model, torch.nn.Module):
+        model = model.to(side.place.name)
+    side.phase.enter("forward")
+    outputs = _forward(model, call, side)
+    side.place.synchronize()
+    side.phase.enter("transfer")
+    pristine = _arguments(tensors.unpack(case["call"], fd))
+    packed = tensors.pack(
+        {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
+    )
+    del model, call, init, outputs
+    gc.collect()
+    side.place.release()
+    return {"result": packed.spec}, packed.fd
+
+
+def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
+    """Pack the inputs and the constructor arguments of one case into one memory file.
+
+    Raises:
+        tensors.UnsupportedValueError: a value has no plain form; the message says where it is.
+    """
+    tree = {
+        "call": {"args": list(call.args), "kwargs": call.kwargs or {}},
+        "init": {"args": list(init.args), "kwargs": init.kwargs or {}},
+    }
+    packed = tensors.pack(tree, keep_layout=True)
+    nodes = dict(zip(tree, (node for _, node in packed.spec["tree"]["v"]), strict=True))
+    segments = packed.spec["segments"]
+    return {name: {"tree": node, "segments": segments} for name, node in nodes.items()}, packed.fd
+
+
+def _arguments(tree: dict[str, Any]) -> Arguments:
+    return Arguments(tuple(tree["args"]), dict(tree["kwargs"]))
+
+
+def _forward(model: Any, call: Arguments, side: Side) -> object:
+    run = model if callable(model) else model.forward
+    side.device.seed()
+    try:
+        with torch.no_grad():
+            return run(*call.args, **(call.kwargs or {}))
+    except RuntimeError as error:
+        if _NEEDS_AUTOGRAD not in str(error):
+            raise
+    side.device.seed()
+    return run(*call.args, **(call.kwargs or {}))
+
+
+def tensor_leaves(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors in nested inputs with the path at which each stands."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from tensor_leaves(item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensor_leaves(item, f"{path}[{key!r}]")
+
+
+def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tensor]:
+    """Return the tensor inputs whose bits differ from what was passed in, by path."""
+    changed: dict[str, torch.Tensor] = {}
+    same_storage: dict[tuple[int, int], bool] = {}
+    sides = (
+        tensor_leaves({**dict(enumerate(a.args)), **(a.kwargs or {})}, "input")
+        for a in (before, after)
+    )
+    for (path, old), (_, new) in zip(*sides, strict=False):
+        key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)  # noqa: SLF001 - identity
+        if key not in same_storage:
+            same_storage[key] = _same_bytes(old.untyped_storage(), new.untyped_storage())
+        if not same_storage[key] and not _same_bits(old, new.detach().cpu()):
+            changed[path] = new
+    return changed
+
+
+def _same_bytes(old: torch.UntypedStorage, new: torch.UntypedStorage) -> bool:
+    return old.nbytes() == new.nbytes() and torch.equal(
+        tensors.storage_bytes(old), tensors.storage_bytes(new)
+    )
+
+
+def _same_bits(old: torch.Tensor, new: torch.Tensor) -> bool:
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return False
+    first, second = (t.resolve_conj().resolve_neg().contiguous().reshape(-1) for t in (old, new))
+    return torch.equal(first.view(torch.uint8), second.view(torch.uint8))

@@ -1,0 +1,211 @@
+"""The fork server: starts workers in milliseconds and leaves none of their descendants behind.
+
+The judge starts one process that splits in two before anything heavy is imported. The *warden*
+only waits: for the judge to vanish or for the server to end, and then kills all that is left
+below it. The *server* imports torch and triton once, touches no device, and forks a worker per
+request (or, where forking is not wanted, forks and executes a fresh interpreter). Both adopt
+orphans, so whichever of the two dies, the other one still finds every process.
+
+Requests arrive as JSON datagrams on a SEQPACKET socket, descriptors attached; answers go back
+the same way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_tritonverify.execution import processes
+
+MAX_DATAGRAM = 1 << 16
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """What the judge tells the server at its start.
+
+    Attributes:
+        control_fd: the server's end of the control socket.
+        judge: process id of the judge.
+        preload: modules to import before the first fork; empty in spawn mode.
+        fork: fork workers directly; otherwise execute a fresh interpreter for each.
+        scratch: folder for temporary files, removed by the warden.
+    """
+
+    control_fd: int
+    judge: int
+    preload: tuple[str, ...]
+    fork: bool
+    scratch: str
+
+
+def main(config_json: str) -> None:
+    """Run warden and server; never returns."""
+    raw = json.loads(config_json)
+    config = ServerConfig(**{**raw, "preload": tuple(raw["preload"])})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes.become_subreaper()
+    warden_alive, warden_end = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(warden_alive)
+        os.close(config.control_fd)
+        _watch(config, pid)
+    os.close(warden_end)
+    processes.become_subreaper()
+    _Server(config, warden_alive).serve()
+
+
+def _watch(config: ServerConfig, server: int) -> None:
+    """Wait until judge or server has ended, then kill what is left and exit."""
+    # Not a pipe's end of file: a process that the judge forked could hold the pipe open.
+    watched = [os.pidfd_open(server)]
+    with contextlib.suppress(ProcessLookupError):
+        judge = os.pidfd_open(config.judge)
+        if os.getppid() == config.judge:
+            select.select([*watched, judge], [], [])
+    processes.kill_all_descendants()
+    shutil.rmtree(config.scratch, ignore_errors=True)
+    os._exit(0)
+
+
+@dataclass
+class _Server:
+    config: ServerConfig
+    warden_alive: int
+    workers: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.control = socket.socket(fileno=self.config.control_fd)
+        self.wake_read, self.wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def serve(self) -> None:
+        self._say({"event": "ready", "pid": os.getpid(), **_preload(self.config.preload)})
+        signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            ready, _, _ = select.select(
+                [self.control, self.wake_read, self.warden_alive], [], []
+            )
+            if self.warden_alive in ready:
+                self._end()
+            if self.wake_read in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self.wake_read, 4096)
+                self._reap()
+            if self.control in ready:
+                self._handle_request()
+
+    def _say(self, message: dict[str, Any]) -> None:
+        # A judge that is gone is noticed by the next read.
+        with contextlib.suppress(OSError):
+            self.control.send(json.dumps(message).encode())
+
+    def _handle_request(self) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(self.control, MAX_DATAGRAM, 2)
+        except OSError:
+            self._end()
+        if not data:
+            self._end()
+        request = json.loads(data)
+        if request["op"] == "kill":
+            if request["pid"] in self.workers:
+                processes.kill_family(request["pid"])
+        elif request["op"] == "fork":
+            self._start_worker(fds)
+        for fd in fds:
+            os.close(fd)
+
+    def _start_worker(self, fds: list[int]) -> None:
+        server = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._say({"event": "refused", "reason": f"cannot fork: {error}"})
+            return
+        if pid:
+            self.workers.add(pid)
+            self._say({"event": "started", "pid": pid})
+            return
+        try:
+            os.setsid()
+            processes.die_with_parent(server)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            for fd in (self.wake_read, self.wake_write, self.warden_alive):
+                os.close(fd)
+            self.control.close()
+            channel, output = fds
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(null)
+            os.close(output)
+            if self.config.fork:
+                worker = importlib.import_module("pytest_tritonverify.execution.worker")
+                worker.main(channel)
+            else:
+                os.set_inheritable(channel, True)
+                os.execv(sys.executable, _worker_command(channel))  # noqa: S606 - no shell wanted
+        except BaseException:  # noqa: BLE001 - the child must never return into the server
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(70)
+
+    def _reap(self) -> None:
+        """Report ended workers, and kill what they left behind."""
+        ended = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid in self.workers:
+                self.workers.discard(pid)
+                ended.append((pid, status))
+        if ended:
+            # What an ended worker had started is a child of this process by now.
+            processes.kill_all_descendants(spare=frozenset(self.workers))
+        for pid, status in ended:
+            self._say({"event": "exit", "pid": pid, "status": status})
+
+    def _end(self) -> None:
+        processes.kill_all_descendants()
+        os._exit(0)
+
+
+def _worker_command(channel: int) -> list[str]:
+    boot = (
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+        "from pytest_tritonverify.execution import worker; worker.main(int(sys.argv[2]))"
+    )
+    return [sys.executable, "-c", boot, json.dumps(sys.path), str(channel)]
+
+
+def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
+    """Import what every worker needs; what fails is reported, not raised."""
+    started = time.monotonic()
+    problems: dict[str, str] = {}
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 - a broken install raises anything
+            problems[name] = f"{type(error).__name__}: {error}"
+    if modules and not problems:
+        importlib.import_module("pytest_tritonverify.execution.warmup").warm_up()
+    return {"problems": problems, "seconds": time.monotonic() - started}

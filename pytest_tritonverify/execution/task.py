@@ -1,0 +1,125 @@
+"""The task file inside a reference worker: inputs, constructor arguments, and the model."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify import case_file
+from pytest_tritonverify.execution import loading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from pytest_tritonverify.execution.devices import Device
+
+
+class TaskError(ValueError):
+    """A task file that doesn't keep the form of a task."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Positional and keyword arguments of one call."""
+
+    args: tuple[object, ...] = ()
+    kwargs: dict[str, object] | None = None
+
+    def values(self) -> list[object]:
+        """Return all values, positional ones first."""
+        return [*self.args, *(self.kwargs or {}).values()]
+
+    @classmethod
+    def of(cls, group: object, what: str) -> Arguments:
+        """Read what a task gives as one group of arguments.
+
+        Raises:
+            TaskError: it is neither a list, a tuple, a dict with string keys, nor one tensor.
+        """
+        import torch
+
+        if isinstance(group, (list, tuple)) and not hasattr(group, "_fields"):
+            return cls(tuple(group))
+        if isinstance(group, dict) and all(isinstance(key, str) for key in group):
+            return cls(kwargs=dict(group))
+        if isinstance(group, torch.Tensor):
+            return cls((group,))
+        raise TaskError(
+            f"{what} must be a list or tuple (positional) or a dict (keywords), "
+            f"not {type(group).__name__}"
+        )
+
+
+class Task:
+    """A loaded task file.
+
+    Args:
+        path: `<op>_torch.py`.
+        op: the operator's name.
+    """
+
+    def __init__(self, path: Path, op: str) -> None:
+        self.path = path
+        self.op = op
+        self.module: ModuleType = loading.load_module(path, file=loading.apparent_file(path, op))
+        self.model_class: Any = loading.require(self.module, "Model", path)
+
+    def input_groups(self) -> list[Arguments]:
+        """Make the inputs of all cases, in sequence.
+
+        Raises:
+            TaskError: the file offers no inputs, or not in the form of a task.
+        """
+        make_groups = getattr(self.module, "get_input_groups", None)
+        if make_groups is not None:
+            groups = list(make_groups())
+            return [Arguments.of(g, f"group {k} of get_input_groups()") for k, g in enumerate(groups, 1)]
+        make_inputs = getattr(self.module, "get_inputs", None)
+        if make_inputs is not None:
+            return [Arguments.of(make_inputs(), "what get_inputs() returns")]
+        data = loading.data_file(self.path, self.op)
+        if data is None:
+            raise TaskError(
+                f"{self.path.name} defines neither get_input_groups() nor get_inputs(), and there "
+                f"is no case file {self.path.stem}.json or {self.op}.json beside it"
+            )
+        return [
+            Arguments(tuple(case_file.build_inputs(spec)))
+            for spec in case_file.load_case_specs(data)
+        ]
+
+    def init_arguments(self) -> Arguments:
+        """Return the constructor arguments of both models; none where the task defines none."""
+        make = getattr(self.module, "get_init_inputs", None)
+        if make is None:
+            return Arguments()
+        given = make()
+        if given is None:
+            return Arguments()
+        arguments = Arguments.of(given, "what get_init_inputs() returns")
+        return self._unnested(arguments)
+
+    def _unnested(self, arguments: Arguments) -> Arguments:
+        """Read `[[args], {kwargs}]` as such where the constructor can't take it literally."""
+        if len(arguments.args) != 2:  # noqa: PLR2004 - the pair's two parts
+            return arguments
+        args, kwargs = arguments.args
+        if not (isinstance(args, (list, tuple)) and isinstance(kwargs, dict)):
+            return arguments
+        try:
+            signature = inspect.signature(self.model_class)
+        except (TypeError, ValueError):
+            return arguments
+        try:
+            signature.bind(*arguments.args)
+        except TypeError:
+            return Arguments(tuple(args), dict(kwargs))
+        return arguments
+
+
+def seeded_groups(task: Task, device: Device) -> list[Arguments]:
+    """Make all inputs once, from seed 0."""
+    device.seed()
+    return task.input_groups()

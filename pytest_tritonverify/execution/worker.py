@@ -1,0 +1,105 @@
+"""The main loop of a worker process: one role, requests in, observations out.
+
+Whatever user code raises, SystemExit and KeyboardInterrupt included, becomes an answer; only
+the death of the process itself leaves the judge without one.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import os
+import signal
+import socket
+import sys
+import warnings
+from typing import Any, Protocol
+
+from pytest_tritonverify.execution import errors, wire
+
+# Signal on which a worker writes the Python stacks of its threads to its output. The handler
+# runs in C, so it answers while the GIL is held too.
+STACK_SIGNAL = signal.SIGUSR1
+
+ROLES = {
+    "describe": "pytest_tritonverify.execution.describe",
+    "reference": "pytest_tritonverify.execution.reference",
+    "candidate": "pytest_tritonverify.execution.candidate",
+    "environment": "pytest_tritonverify.execution.surroundings",
+}
+
+
+class Role(Protocol):
+    """What a worker does for the judge.
+
+    Each operation is a method `do_<op>` that takes the request and the descriptor that came
+    with it, and returns the answer and a descriptor to send along, or None.
+    """
+
+
+class Phase:
+    """Tells the judge what is going on, so that a death or a hang can be located."""
+
+    def __init__(self, channel: wire.Channel | None) -> None:
+        self._channel = channel
+        self.name = "start"
+
+    def enter(self, name: str) -> None:
+        """Report that the named phase begins (import, build, forward, transfer, ...)."""
+        self.name = name
+        if self._channel is not None:
+            self._channel.send({"event": "phase", "phase": name})
+
+
+def create_role(request: wire.Message, phase: Phase) -> Role:
+    """Make the role that a start request names."""
+    module = importlib.import_module(ROLES[request["role"]])
+    role: Role = module.create(request, phase)
+    return role
+
+
+def main(channel_fd: int) -> None:
+    """Serve requests until the judge closes the socket or kills this process."""
+    channel = wire.Channel(socket.socket(fileno=channel_fd))
+    sys.dont_write_bytecode = True
+    sys.argv = ["tritonverify-worker"]
+    # New streams on the pipe: the old ones were made for other files. Line by line, so that a
+    # crash doesn't take with it what stands in a buffer.
+    sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
+    faulthandler.enable()
+    faulthandler.register(STACK_SIGNAL, all_threads=True)
+    # A user's `-W error` is for the judge's process; a kernel's numpy warnings are no verdict.
+    warnings.simplefilter("default")
+    start = channel.receive()
+    if start is None:
+        return
+    phase = Phase(channel)
+    role: Role | None = None
+    answer: dict[str, Any]
+    try:
+        role = create_role(start.message, phase)
+        answer = {}
+    except BaseException as error:  # noqa: BLE001 - reported to the judge
+        answer = {"error": errors.describe(error, phase.name, ())}
+    channel.send({"event": "answer", **answer})
+    while (frame := channel.receive()) is not None:
+        answer, fd = perform(role, frame, phase)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        channel.send({"event": "answer", **answer}, fd)
+        for used in (frame.fd, fd):
+            if used is not None:
+                os.close(used)
+
+
+def perform(
+    role: Role | None, frame: wire.Frame, phase: Phase
+) -> tuple[dict[str, Any], int | None]:
+    """Run one operation and turn whatever it raises into an answer."""
+    user_files = getattr(role, "user_files", ())
+    try:
+        answer, fd = getattr(role, f"do_{frame.message['op']}")(frame.message, frame.fd)
+    except BaseException as error:  # noqa: BLE001 - reported to the judge
+        return {"error": errors.describe(error, phase.name, user_files)}, None
+    return answer, fd

@@ -1,0 +1,199 @@
+"""The judge's handle on one worker process: requests, answers, deadlines, output, death."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import errors, wire
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.execution.host import Host
+
+_OUTPUT_LIMIT = 1 << 16
+# What a killed or crashed process needs to be reaped and reported.
+_EXIT_GRACE = 5.0
+# What a hanging process gets to write down its Python stack.
+_STACK_GRACE = 0.3
+_STACK_SIGNAL = signal.SIGUSR1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker answered: its message, and the descriptor that came with it."""
+
+    message: wire.Message
+    fd: int | None
+
+
+class WorkerLost(Exception):  # noqa: N818 - an event, told apart below
+    """A worker ended or was ended without answering.
+
+    Attributes:
+        phase: what it was doing.
+        output: the end of what it had written.
+    """
+
+    def __init__(self, text: str, phase: str, output: str) -> None:
+        super().__init__(text)
+        self.phase = phase
+        self.output = output
+
+
+class WorkerDied(WorkerLost):
+    """The process ended by itself: a signal, or an exit of its own."""
+
+
+class WorkerHung(WorkerLost):
+    """The process did not answer in time and was killed; `output` ends with its stacks."""
+
+
+class WorkerBroken(WorkerLost):
+    """The process sent what is no answer, and was killed."""
+
+
+class Worker:
+    """One worker process. Made by `Host.spawn`."""
+
+    def __init__(self, host: Host, pid: int, channel: wire.Channel, output: int) -> None:
+        self.pid = pid
+        self.phase = "start"
+        self.alive = True
+        self._host = host
+        self._channel = channel
+        self._output_fd = output
+        self._output = bytearray()
+        self._output_open = True
+
+    def post(self, message: wire.Message, fd: int | None = None) -> None:
+        """Send a request. A worker that is gone is noticed by `result`."""
+        with contextlib.suppress(OSError):
+            self._channel.send(message, fd)
+
+    def result(self, deadline: float) -> Answer:
+        """Wait for the next answer.
+
+        Args:
+            deadline: on the clock of `time.monotonic`.
+
+        Raises:
+            WorkerDied: the process ended instead of answering.
+            WorkerHung: no answer came in time; the process has been killed.
+            WorkerBroken: what came is no answer; the process has been killed.
+            HostError: the fork server ended.
+        """
+        try:
+            while True:
+                answer = self._answer_read()
+                if answer is not None:
+                    self._drain()
+                    return answer
+                if self._channel.closed_by_peer:
+                    self._raise_death()
+                self._wait(deadline)
+        except wire.WireError as error:
+            raise self._broken(str(error)) from None
+        except ConnectionError:
+            self._raise_death()
+            raise AssertionError from None  # pragma: no cover - the line above raises
+
+    def _answer_read(self) -> Answer | None:
+        while (frame := self._channel.next_frame()) is not None:
+            event = frame.message.get("event")
+            if event == "answer":
+                return Answer(frame.message, frame.fd)
+            if event != "phase":
+                raise wire.WireError(f"unknown event {event!r}")
+            self.phase = errors.clip(str(frame.message.get("phase")), 40)
+        return None
+
+    def _wait(self, deadline: float) -> None:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise self._hung()
+        watched: list[Any] = [self._channel]
+        if self._output_open:
+            watched.append(self._output_fd)
+        # A descendant may hold the socket open after the worker's death: the server tells then.
+        watched.append(self._host)
+        ready, _, _ = select.select(watched, [], [], remaining)
+        if self._output_open and self._output_fd in ready:
+            self._drain()
+        if self._channel in ready:
+            self._channel.read_available()
+        elif self._host in ready and self._host.exit_status(self.pid, 0) is not None:
+            self._raise_death()
+
+    def _drain(self) -> None:
+        """Take in what the worker has written, keeping the end of it."""
+        with contextlib.suppress(BlockingIOError):
+            # Bounded, so that an endless writer can't keep the judge from its deadline.
+            for _ in range(16):
+                data = os.read(self._output_fd, _OUTPUT_LIMIT) if self._output_open else b""
+                if not data:
+                    self._output_open = False
+                    break
+                self._output += data
+                del self._output[:-_OUTPUT_LIMIT]
+
+    def take_output(self) -> str:
+        """Return what the worker has written since the last call, or the end of it."""
+        self._drain()
+        text = self._output.decode("utf-8", "backslashreplace")
+        self._output.clear()
+        return text
+
+    def _raise_death(self) -> None:
+        status = self._host.exit_status(self.pid, _EXIT_GRACE)
+        if status is None:
+            raise self._broken("it closed its connection to the judge")
+        phase, output = self.phase, self.take_output()
+        self.kill()
+        raise WorkerDied(describe_status(status), phase, output)
+
+    def _hung(self) -> WorkerHung:
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, _STACK_SIGNAL)
+            time.sleep(_STACK_GRACE)
+        phase, output = self.phase, self.take_output()
+        self.kill()
+        return WorkerHung("it did not answer in time", phase, output)
+
+    def _broken(self, reason: str) -> WorkerBroken:
+        phase, output = self.phase, self.take_output()
+        self.kill()
+        return WorkerBroken(reason, phase, output)
+
+    def kill(self) -> None:
+        """End the process and everything that it started; may be called again."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._host.kill(self.pid)
+        self._channel.close()
+        os.close(self._output_fd)
+        self._output_open = False
+
+
+def describe_status(status: int) -> str:
+    """Say in words how a process ended, from its wait status."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            name = "unknown"
+        likely = {
+            signal.SIGSEGV: ": an access outside of its memory, as by a pointer out of bounds",
+            signal.SIGBUS: ": an access outside of its memory",
+            signal.SIGABRT: ": an abort, as after a corrupted heap or a failed assertion",
+            signal.SIGKILL: ": killed from outside, often for using up the machine's memory",
+            signal.SIGFPE: ": an integer division by zero",
+        }
+        return f"killed by signal {number} ({name}){likely.get(number, '')}"  # type: ignore[call-overload]
+    return f"it left by itself with exit status {os.waitstatus_to_exitcode(status)}"

@@ -1,0 +1,142 @@
+"""The hooks of runs that concern the plugin. Each is a few lines that call pytest-free code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tritonverify import discovery, terminal
+from pytest_tritonverify.nodes import CaseItem, VerifyFile, VerifyItem
+from pytest_tritonverify.startup import WORKER_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from pytest_tritonverify.session import VerifySession
+
+_REPORT_ATTRIBUTE = "tritonverify"
+
+
+class ActiveHooks:
+    """Registered by `startup.configure`; an unrelated run pays for none of this."""
+
+    def __init__(self, config: pytest.Config, session: VerifySession) -> None:
+        self._config = config
+        self._session = session
+        self._running = False
+
+    # Collection
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(
+        self, path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Collect folders of pairs without importing an `__init__.py` of theirs."""
+        if self._session.activation.concerns(path):
+            directory: pytest.Dir = pytest.Dir.from_parent(parent, path=path)
+            return directory
+        return None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[Any], list[Any]]:
+        """Collect implementations; among them pytest imports nothing by itself."""
+        collectors = yield
+        session = self._session
+        pair = discovery.pair_of(file_path) if "_triton_" in file_path.stem else None
+        if pair is not None and session.activation.is_ours(pair):
+            admitted = session.settings.selection.admits(pair)
+            return [VerifyFile.from_parent(parent, path=file_path, pair=pair)] if admitted else []
+        is_task = any(p.task == file_path for p in session.activation.named)
+        return [] if is_task or session.activation.concerns(file_path) else collectors
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note on every file, and in the ledger, which of its cases will be judged."""
+        files: dict[VerifyFile, list[int]] = {}
+        for item in session.items:
+            if isinstance(item, CaseItem):
+                files.setdefault(item.parent, []).append(item.case_idx)
+        for file, selected in files.items():
+            file.selected = selected
+            if self._session.ledger is not None and not self._config.option.collectonly:
+                entries = file.entries
+                self._session.ledger.expect(file.pair, entries, len(entries), selected)
+
+    # Running
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
+        """Let pytest-timeout's limit bound the worker instead of interrupting the judge."""
+        if not isinstance(item, VerifyItem):
+            return None
+        item.timeout = settings.timeout
+        return True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> bool | None:
+        """Nothing was armed for our items."""
+        return True if isinstance(item, VerifyItem) else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the record to the report: it travels wherever the report does."""
+        report = yield
+        if call.when == "call" and isinstance(item, VerifyItem) and item.payload is not None:
+            setattr(report, _REPORT_ATTRIBUTE, item.payload)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Enter the record into the ledger."""
+        payload = getattr(report, _REPORT_ATTRIBUTE, None)
+        if payload is not None:
+            self._session.receive(payload)
+
+    # pytest-xdist
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what the controller has found out."""
+        node.workerinput[WORKER_KEY] = {
+            "device": self._session.engine.device.name,
+            "explicit": [str(path) for path in self._session.activation.explicit],
+        }
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Announce cases on the controller, which collects nothing itself."""
+        self._session.expect_ids(ids, self._config.rootpath)
+
+    # Reporting
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what judges where."""
+        return terminal.header(self._session)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
+        """Add the results to pytest-json-report's file."""
+        json_report["tritonverify"] = self._session.overview()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int | pytest.ExitCode
+    ) -> None:
+        """End all processes, write what is left to write, and settle the exit status."""
+        self._session.close(interrupted=int(exitstatus) == pytest.ExitCode.INTERRUPTED)
+        if self._session.ledger is None or self._config.option.collectonly:
+            return
+        settled = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if exitstatus in settled and not self._session.green:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print the table of pairs."""
+        if not self._config.option.collectonly:
+            terminal.summary(self._session, terminalreporter)

@@ -1,0 +1,254 @@
+"""Judge pairs case by case: ask the workers, compare, and put the outcome on record."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution.wire import WireError, require_sealed
+from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
+from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.comparison import Comparison
+    from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.execution.worker_handle import Answer
+    from pytest_tritonverify.settings import Settings
+
+logger = logging.getLogger("pytest_tritonverify")
+
+
+class PairJudge:
+    """Judges the cases of one pair, in any order.
+
+    Args:
+        pair: the pair.
+        settings: the session's settings.
+        device: name of the device that implementations run on.
+        reference: the task's worker, which the session may share between implementations.
+        spawn: starts a worker from a start request.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        settings: Settings,
+        device: str,
+        reference: Process,
+        spawn: Callable[[Message], Any],
+    ) -> None:
+        self.pair = pair
+        self._settings = settings
+        self._device = device
+        self.reference = reference
+        start = {
+            "role": "candidate",
+            "implementation": str(pair.implementation),
+            "task": str(pair.task),
+            "guarded": not settings.in_process,
+        }
+        self._candidate = Process(
+            lambda: spawn(start), IMPLEMENTATION, pair.implementation.name, device
+        )
+        self._spent = 0.0
+        self._expired_by: int | None = None
+        self.last_cause: BaseException | None = None
+
+    def run_case(
+        self, case_idx: int, entry: CaseEntry, total: int, item_timeout: float | None
+    ) -> CaseRecord:
+        """Run one case and judge it.
+
+        Args:
+            case_idx: number of the case, from 1.
+            entry: the case as listed.
+            total: number of cases, for log lines.
+            item_timeout: seconds that this item may take; None leaves the pair's limit.
+        """
+        self.last_cause = None
+        if self._expired_by is not None:
+            reason = (
+                f"case {self._expired_by} used up the {_seconds(self._settings.timeout)} "
+                "that this pair may take (--verify-timeout)"
+            )
+            return CaseRecord.not_run(case_idx, entry.name, entry.input_desc, reason)
+        started = time.monotonic()
+        run = _CaseRun(self, case_idx, entry, total, item_timeout, started)
+        try:
+            record = run.judge()
+        except Failure as failure:
+            self.last_cause = failure.cause
+            record = run.failed(failure)
+        finally:
+            self._spent += time.monotonic() - started
+        if self._spent >= self._settings.timeout:
+            self._expired_by = case_idx
+        return record
+
+    def close(self) -> None:
+        """End the implementation's process."""
+        self._candidate.close()
+
+
+class _CaseRun:
+    """One case on its way through the workers."""
+
+    def __init__(  # noqa: PLR0913 - the facts of one run
+        self,
+        judge: PairJudge,
+        case_idx: int,
+        entry: CaseEntry,
+        total: int,
+        item_timeout: float | None,
+        started: float,
+    ) -> None:
+        self._judge = judge
+        self._case_idx = case_idx
+        self._entry = entry
+        self._label = f"[用例 {case_idx}/{total}]"
+        self._started = started
+        limit = judge._settings.timeout - judge._spent  # noqa: SLF001 - one unit
+        allowed = judge._settings.timeout  # noqa: SLF001
+        if item_timeout is not None and item_timeout < limit:
+            limit = allowed = item_timeout
+        self._deadline = started + max(limit, 0.0)
+        self._budget = _seconds(allowed, "秒")
+        self._input_desc = entry.input_desc
+        self._golden_device: str | None = None
+        self._fds: list[int] = []
+
+    def judge(self) -> CaseRecord:
+        try:
+            return self._judge_case()
+        finally:
+            for fd in self._fds:
+                os.close(fd)
+
+    def _judge_case(self) -> CaseRecord:
+        reference, candidate = self._judge.reference, self._judge._candidate  # noqa: SLF001
+        reference.post({"op": "inputs", "case_idx": self._case_idx})
+        inputs = self._take(reference.result(self._deadline, self._budget))
+        self._input_desc = inputs.message["input_desc"]
+        case = inputs.message["case"]
+        # Both sides run at the same time; the reference's failure is told first.
+        reference.post({"op": "golden", "case": case}, inputs.fd)
+        candidate_failure: Failure | None = None
+        try:
+            candidate.post({"op": "run", "case": case}, inputs.fd)
+        except Failure as failure:
+            candidate_failure = failure
+        try:
+            golden = self._take(reference.result(self._deadline, self._budget))
+        except Failure:
+            if candidate_failure is None:
+                self._abandon(candidate)
+            raise
+        self._note_golden(golden.message)
+        if candidate_failure is not None:
+            raise candidate_failure
+        actual = self._take(candidate.result(self._deadline, self._budget))
+        try:
+            comparison = self._compare(case, inputs, golden, actual)
+        except (WireError, KeyError) as error:
+            candidate.close()
+            text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
+            raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
+        return self._judged(comparison, candidate.output)
+
+    def _take(self, answer: Answer) -> Answer:
+        if answer.fd is not None:
+            self._fds.append(answer.fd)
+        return answer
+
+    def _abandon(self, candidate: Process) -> None:
+        """Drop an answer that nobody will read: the next request would find it."""
+        try:
+            self._take(candidate.result(self._deadline, self._budget))
+        except Failure:
+            return
+
+    def _note_golden(self, message: Message) -> None:
+        self._golden_device = message["golden_device"]
+        fallback = message.get("fallback")
+        if fallback:
+            text = f"{fallback['type']}: {fallback['message']}"
+            logger.warning(
+                "%s golden 落 CPU 时执行失败,回退 golden 到 %s 重试: %s",
+                self._label,
+                str(message["golden_device"]).upper(),
+                text.partition("\n")[0],
+            )
+
+    def _compare(
+        self, case: Message, inputs: Answer, golden: Answer, actual: Answer
+    ) -> Comparison:
+        # These import torch, which a run that compares nothing never does.
+        from pytest_tritonverify.accuracy import Rules
+        from pytest_tritonverify.comparison import Parcel, compare
+
+        if actual.fd is not None:
+            require_sealed(actual.fd)
+        settings = self._judge._settings  # noqa: SLF001 - one unit
+        return compare(
+            Parcel(case["call"], inputs.fd),
+            Parcel(golden.message["result"], golden.fd),
+            Parcel(actual.message["result"], actual.fd),
+            Rules(non_compute=settings.non_compute, exact_int=settings.exact_int),
+            lambda line: logger.info("%s", line),
+        )
+
+    def _judged(self, comparison: Comparison, output: str) -> CaseRecord:
+        return CaseRecord(
+            case_idx=self._case_idx,
+            name=self._entry.name,
+            status=PASSED if comparison.passed else FAILED,
+            input_desc=self._input_desc,
+            seconds=time.monotonic() - self._started,
+            golden_device=self._golden_device,
+            side=None if comparison.passed else IMPLEMENTATION,
+            phase=None if comparison.passed else "compare",
+            error_type=comparison.error_type,
+            error_msg=None if comparison.passed else comparison.message,
+            metrics=comparison.metrics,
+            outputs=[
+                {
+                    "path": o.path,
+                    "passed": o.passed,
+                    "category": o.category,
+                    "dtype": o.dtype,
+                    "shape": list(o.shape) if o.shape is not None else None,
+                    "error_type": o.error_type,
+                    "metrics": dict(o.metrics) if o.metrics else None,
+                }
+                for o in comparison.outputs
+            ],
+            warnings=[{"code": c.code, "message": c.message} for c in comparison.cautions],
+            output=output,
+        )
+
+    def failed(self, failure: Failure) -> CaseRecord:
+        return CaseRecord(
+            case_idx=self._case_idx,
+            name=self._entry.name,
+            status=FAILED,
+            input_desc=self._input_desc,
+            seconds=time.monotonic() - self._started,
+            golden_device=self._golden_device,
+            side=failure.side,
+            phase=failure.phase,
+            error_type=failure.error_type,
+            error_msg=failure.message,
+            file=failure.file,
+            line=failure.line,
+            output=failure.output,
+        )
+
+
+def _seconds(value: float, unit: str = " s") -> str:
+    return f"{value:g}{unit}"

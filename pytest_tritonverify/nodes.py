@@ -1,0 +1,191 @@
+"""pytest's view of a pair: a file node for the implementation, and an item for every case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_tritonverify import discovery, display
+from pytest_tritonverify.results.ledger import LOAD_ITEM
+from pytest_tritonverify.stash import session_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_tritonverify.catalogue import CaseEntry, Listing
+    from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.results.records import CaseRecord
+    from pytest_tritonverify.session import VerifySession
+
+
+class CaseFailure(AssertionError):
+    """A case or a pair failed; the item holds what there is to tell."""
+
+
+class VerifyFile(pytest.File):
+    """An implementation file: collects its task's cases and owns their processes."""
+
+    def __init__(self, *, pair: Pair, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pair = pair
+        self.class_line = discovery.class_line(pair.implementation, "ModelNew") or 1
+        self.entries: tuple[CaseEntry, ...] = ()
+        self.selected: list[int] = []
+
+    @property
+    def verify_session(self) -> VerifySession:
+        """The run that this file belongs to."""
+        return self.config.stash[session_key]
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield one item a case, or one that fails where the cases can't be listed."""
+        listing = self.verify_session.engine.catalogue.list(self.pair)
+        self.entries = listing.cases
+        if not self.entries:
+            yield self._item(LoadItem, LOAD_ITEM, listing=listing)
+        for case_idx, entry in enumerate(self.entries, 1):
+            yield self._item(CaseItem, entry.name, case_idx=case_idx, entry=entry)
+
+    def _item(self, kind: type[VerifyItem], name: str, **facts: Any) -> VerifyItem:
+        # A node id that pytest makes itself loses --lf for some names on pytest 9.2.
+        nodeid = f"{self.nodeid}::{name}"
+        item: VerifyItem = kind.from_parent(self, name=name, nodeid=nodeid, **facts)
+        return item
+
+    def teardown(self) -> None:
+        """End the implementation's process once none of its items follows."""
+        self.verify_session.engine.release(self.pair)
+
+
+class VerifyItem(pytest.Item):
+    """What all items of a pair share."""
+
+    parent: VerifyFile
+    # Plugins made for test functions look for these.
+    obj = None
+    fixturenames: tuple[str, ...] = ()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.timeout: float | None = None
+        self.payload: dict[str, Any] | None = None
+        self.add_marker(pytest.mark.verify)
+        self.extra_keyword_matches |= {self.pair.op, self.pair.impl_name}
+
+    @property
+    def pair(self) -> Pair:
+        """The pair that the item judges."""
+        return self.parent.pair
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Locate the item at `class ModelNew`."""
+        return self.path, self.parent.class_line - 1, self.name
+
+    def location_of(self, file: str | None, line: int | None) -> tuple[Path, int]:
+        """Return where a failure is shown: in the user's file, else at `class ModelNew`."""
+        if file is None or line is None:
+            return self._shown(self.path), self.parent.class_line
+        return self._shown(Path(file)), line
+
+    def _shown(self, path: Path) -> Path:
+        try:
+            return path.relative_to(self.config.invocation_params.dir)
+        except ValueError:
+            return path
+
+
+class CaseItem(VerifyItem):
+    """One case of a pair."""
+
+    def __init__(self, *, case_idx: int, entry: CaseEntry, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case_idx = case_idx
+        self.entry = entry
+        self.record: CaseRecord | None = None
+        self.extra_keyword_matches |= {entry.dtype}
+
+    def runtest(self) -> None:
+        """Judge the case.
+
+        Raises:
+            CaseFailure: it failed. In-process runs raise the user's own exception instead.
+        """
+        session = self.parent.verify_session
+        self.record = session.run_case(self.pair, self.case_idx, self.parent.entries, self.timeout)
+        self.payload = session.payload(
+            self.pair,
+            record=self.record.to_json(),
+            total=len(self.parent.entries),
+            selected=self.parent.selected,
+        )
+        self._publish(self.record)
+        if not self.record.passed:
+            cause = session.engine.judge(self.pair).last_cause
+            raise cause if cause is not None else CaseFailure(self.record.error_msg)
+
+    def _publish(self, record: CaseRecord) -> None:
+        """Give other reports what people and dashboards look for."""
+        facts = {
+            "op": self.pair.op,
+            "triton_impl_name": self.pair.impl_name,
+            "case_idx": self.case_idx,
+            "golden_device": record.golden_device,
+            "error_type": record.error_type,
+            "phase": record.phase,
+            "category": next((o["category"] for o in record.outputs if o["category"]), None),
+        }
+        for name in ("matched_ratio", "max_abs_diff", "violation_count", "over_count"):
+            facts[name] = (record.metrics or {}).get(name)
+        # Replaced, not appended: the same item runs again under pytest-rerunfailures.
+        self.user_properties[:] = [(k, v) for k, v in facts.items() if v is not None]
+        self._report_sections[:] = []
+        if record.output.strip():
+            self.add_report_section("call", "implementation output", record.output)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the record; anything else is a fault of the plugin and keeps its traceback."""
+        record = self.record
+        if record is None or record.passed or self.config.getoption("fulltrace"):
+            return super().repr_failure(excinfo, style)
+        path, line = self.location_of(record.file, record.line)
+        return display.failure(path, line, record.error_type or "", record.error_msg or "")
+
+
+class LoadItem(VerifyItem):
+    """The item of a pair whose cases can't be listed; it always fails."""
+
+    def __init__(self, *, listing: Listing, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._error = listing.error or {}
+        self._message = self._error.get("message") or _no_case(self.pair, listing)
+
+    def runtest(self) -> None:
+        """Fail.
+
+        Raises:
+            CaseFailure: always.
+        """
+        session = self.parent.verify_session
+        self.payload = session.payload(
+            self.pair, error_type=self._error.get("type"), error_msg=self._message
+        )
+        raise CaseFailure(self._message)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show why the cases can't be listed."""
+        if not isinstance(excinfo.value, CaseFailure):
+            return super().repr_failure(excinfo, style)
+        file, line = self._error.get("file"), self._error.get("line")
+        if file is None:
+            file, line = str(self.pair.task), 1
+        path, line = self.location_of(file, line)
+        return display.failure(path, line, self._error.get("type") or "NoCases", self._message)
+
+
+def _no_case(pair: Pair, listing: Listing) -> str:
+    text = f"NoCases: {pair.task.name} yields no case, so there is nothing to judge"
+    if listing.looked_for:
+        text += f"\nIt seems to lack its data: looked for {', '.join(listing.looked_for)}"
+    return text

@@ -1,0 +1,76 @@
+"""The command-line options and ini values of the plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.settings import DEVICE_CHOICES, START_CHOICES
+
+if TYPE_CHECKING:
+    import pytest
+
+# name, help, and what argparse needs beyond that. Each has an ini value `verify_<name>`.
+_SWITCHES = (
+    ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
+    ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
+    ("fresh-cache", "Compile into an empty Triton cache of this run's own"),
+    ("keep-cache", "With --verify-fresh-cache: keep that cache and print where it is"),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Define every option and ini value."""
+    group = parser.getgroup("tritonverify", "Triton kernel verification")
+
+    def add(name: str, text: str, **kwargs: Any) -> None:
+        dest = f"verify_{name.replace('-', '_')}"
+        group.addoption(f"--verify-{name}", dest=dest, help=text, **kwargs)
+
+    add(
+        "dir",
+        "Judge every pair <op>_torch.py / <op>_triton_*.py below this folder (repeatable)",
+        action="append",
+        metavar="DIR",
+    )
+    add(
+        "op",
+        "Only operators whose name matches this pattern (repeatable)",
+        action="append",
+        metavar="PATTERN",
+    )
+    add(
+        "impl",
+        "Only implementations whose name, triton_<variant>, matches (repeatable)",
+        action="append",
+        metavar="PATTERN",
+    )
+    add(
+        "device",
+        "Where implementations run; auto takes an accelerator if there is one, else the CPU",
+        choices=DEVICE_CHOICES,
+    )
+    add("timeout", "Seconds that one pair may take (default 900)", metavar="SECONDS")
+    add(
+        "output",
+        "Where the result file of a single pair goes (default: beside the pair)",
+        metavar="PATH",
+    )
+    add(
+        "start",
+        "How worker processes are started; auto forks where the device allows it",
+        choices=START_CHOICES,
+    )
+    for name, text in _SWITCHES:
+        add(name, text, action="store_const", const=True)
+        parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
+    add(
+        "allow-conftest",
+        "Let pytest load the conftest.py and ini files that lie below a verify dir",
+        action="store_true",
+    )
+    parser.addini("verify_dirs", "Folders in which pairs are searched", type="paths", default=[])
+    for name in ("op", "impl"):
+        parser.addini(f"verify_{name}", f"As --verify-{name}", type="args", default=[])
+    for name in ("device", "timeout", "output", "start"):
+        parser.addini(f"verify_{name}", f"As --verify-{name}", default="")

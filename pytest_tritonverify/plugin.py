@@ -1,0 +1,34 @@
+"""The plugin's entry point: options, and the decision whether a run concerns it at all.
+
+Every pytest run of the environment imports this module, so it imports next to nothing. The
+hooks of active runs are in `hooks`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Define options and ini values."""
+    from pytest_tritonverify import options
+
+    options.add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Refuse conftest files of candidates before pytest imports them."""
+    from pytest_tritonverify import startup
+
+    if startup.concerns_us(early_config):
+        startup.activate(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker and, in a run that concerns the plugin, its hooks."""
+    config.addinivalue_line("markers", "verify: judges one case of a Triton implementation")
+    from pytest_tritonverify import startup
+
+    if startup.concerns_us(config):
+        startup.configure(config)

@@ -1,0 +1,1 @@
+"""Records of what was found, and the files that hold them."""

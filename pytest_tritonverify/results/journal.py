@@ -1,0 +1,59 @@
+"""A line for every case that starts and every one that ends, on disk before the next begins.
+
+A run that is killed leaves the journal where its result file would be: what was finished is in
+it, and which case was running.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.results.result_file import finite
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_tritonverify.results.records import CaseRecord
+
+
+class Journal:
+    """An append-only file of JSON lines. A folder that can't be written only disables it."""
+
+    def __init__(self, path: Path, op_name: str, impl_name: str, total: int) -> None:
+        self.path = path
+        self.problem: str | None = None
+        try:
+            path.write_text("", encoding="utf-8")
+        except OSError as error:
+            self.problem = f"{error.strerror}: {path}"
+        self._append(
+            {
+                "event": "run",
+                "op_name": op_name,
+                "triton_impl_name": impl_name,
+                "total_cases": total,
+            }
+        )
+
+    def started(self, case_idx: int, name: str) -> None:
+        """Note that a case begins."""
+        self._append({"event": "started", "case_idx": case_idx, "name": name})
+
+    def finished(self, record: CaseRecord) -> None:
+        """Note how a case ended."""
+        self._append({"event": "finished", **record.to_json()})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        if self.problem is not None:
+            return
+        try:
+            with self.path.open("a", encoding="utf-8") as stream:
+                json.dump(finite(entry), stream, ensure_ascii=False, allow_nan=False)
+                stream.write("\n")
+        except OSError as error:
+            self.problem = f"{error.strerror}: {self.path}"
+
+    def remove(self) -> None:
+        """Delete the file: the result file holds everything now."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,229 @@
+"""Keep every record of a run, and write each pair's result file as soon as it is complete.
+
+One process of a run owns the ledger: pytest's own, or under pytest-xdist the controller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import loading
+from pytest_tritonverify.results import names, result_file
+from pytest_tritonverify.results.journal import Journal
+from pytest_tritonverify.results.records import CaseRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.discovery import Pair
+
+LOAD_ITEM = "load"
+_UNKNOWN = "not gathered: no case of this run got that far"
+
+
+@dataclass
+class PairAccount:
+    """What is known about one pair in this run.
+
+    Attributes:
+        pair: the pair.
+        path: its result file.
+        total: number of its cases; None while unknown.
+        selected: the case numbers that this run is to judge.
+        entries: the cases as listed, where known.
+        records: outcomes by case number.
+        load_failure: entry for `failures` where the cases can't be listed.
+        full: this run judges all cases, so it owns the result file.
+        problem: why the result file could not be written.
+    """
+
+    pair: Pair
+    path: Path
+    total: int | None = None
+    selected: tuple[int, ...] = ()
+    entries: Sequence[CaseEntry] = ()
+    records: dict[int, CaseRecord] = field(default_factory=dict)
+    load_failure: dict[str, Any] | None = None
+    full: bool = False
+    journal: Journal | None = None
+    environment: dict[str, Any] | None = None
+    problem: str | None = None
+    written: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected case has an outcome."""
+        if self.load_failure is not None:
+            return True
+        return self.total is not None and all(k in self.records for k in self.selected)
+
+    @property
+    def passed_cases(self) -> int:
+        """Number of cases that passed."""
+        return sum(record.passed for record in self.records.values())
+
+    @property
+    def green(self) -> bool:
+        """Whether every selected case passed, and there was at least one."""
+        return (
+            self.load_failure is None
+            and bool(self.selected)
+            and all(k in self.records and self.records[k].passed for k in self.selected)
+        )
+
+    def overview(self) -> dict[str, Any]:
+        """Return the outcome for other reports."""
+        return {
+            "op_name": self.pair.op,
+            "triton_impl_name": self.pair.impl_name,
+            "total_cases": self.total,
+            "passed_cases": self.passed_cases,
+            "result_file": str(self.path) if self.written else None,
+            "load_failure": self.load_failure,
+            "cases": [self.records[k].to_json() for k in sorted(self.records)],
+        }
+
+
+class Ledger:
+    """The accounts of all pairs of a run.
+
+    Args:
+        output: where the only pair's result goes instead of beside it.
+        cmdline: the options that the result file records.
+    """
+
+    def __init__(self, output: Path | None, cmdline: Mapping[str, Any]) -> None:
+        self.accounts: dict[Path, PairAccount] = {}
+        self._output = output
+        self._cmdline = dict(cmdline)
+
+    def account(self, pair: Pair) -> PairAccount:
+        """Return a pair's account, opening it where there is none."""
+        found = self.accounts.get(pair.implementation)
+        if found is None:
+            shared = names.is_shared(pair.implementation.parent)
+            path = self._output or names.verify_result(pair, shared_folder=shared)
+            found = self.accounts[pair.implementation] = PairAccount(pair, path)
+        return found
+
+    def expect(
+        self, pair: Pair, entries: Sequence[CaseEntry], total: int, selected: Sequence[int]
+    ) -> None:
+        """Note which cases a run is to judge. A run of all cases removes old results first."""
+        account = self.account(pair)
+        if account.total is not None:
+            return
+        account.total = total
+        account.entries = entries
+        account.selected = tuple(sorted(selected))
+        account.full = len(account.selected) == total
+        if account.full:
+            self._remove_old(account)
+            account.journal = Journal(names.journal(account.path), pair.op, pair.impl_name, total)
+
+    def _remove_old(self, account: PairAccount) -> None:
+        pair = account.pair
+        shared = names.is_shared(pair.implementation.parent)
+        for path in (
+            account.path,
+            names.verify_result(pair, shared_folder=shared),
+            names.perf_result(pair, shared_folder=shared),
+        ):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                account.problem = f"the old {path.name} can't be removed: {error.strerror}"
+
+    def start(self, pair: Pair, case_idx: int, name: str) -> None:
+        """Note that a case begins."""
+        account = self.account(pair)
+        if account.journal is not None:
+            account.journal.started(case_idx, name)
+
+    def add(self, pair: Pair, record: CaseRecord, environment: dict[str, Any] | None) -> CaseRecord:
+        """Take in an outcome; a pass after a failure is recorded as flaky.
+
+        Returns:
+            The record as it is kept.
+        """
+        account = self.account(pair)
+        earlier = account.records.get(record.case_idx)
+        if earlier is not None and record.passed and not earlier.passed:
+            data = record.to_json()
+            record = CaseRecord.from_json(
+                {**data, "flaky": True, "error_msg": earlier.error_msg, "error_type": earlier.error_type}
+            )
+        account.records[record.case_idx] = record
+        if environment is not None:
+            account.environment = environment
+        if account.journal is not None:
+            account.journal.finished(record)
+        if account.complete:
+            self._write(account)
+        return record
+
+    def add_load_failure(
+        self, pair: Pair, error_type: str, error_msg: str, environment: dict[str, Any] | None
+    ) -> None:
+        """Take in that a pair's cases can't be listed."""
+        account = self.account(pair)
+        account.full = True
+        account.environment = environment
+        account.load_failure = result_file.failure_entry(1, [], error_type, error_msg)
+        self._remove_old(account)
+        self._write(account)
+
+    def add_empty(self, pair: Pair, environment: dict[str, Any] | None) -> None:
+        """Take in that a task has no case at all: nothing of nothing is no pass."""
+        account = self.account(pair)
+        account.total, account.full, account.environment = 0, True, environment
+        self._remove_old(account)
+        self._write(account)
+
+    def finish(self, reason: str) -> None:
+        """Close the accounts of pairs that did not get through.
+
+        Args:
+            reason: why what did not run did not.
+        """
+        for account in self.accounts.values():
+            if account.full and not account.complete:
+                for case_idx in account.selected:
+                    if case_idx not in account.records:
+                        entry = account.entries[case_idx - 1] if account.entries else None
+                        account.records[case_idx] = CaseRecord.not_run(
+                            case_idx,
+                            entry.name if entry else f"case{case_idx}",
+                            entry.input_desc if entry else [],
+                            reason,
+                        )
+                self._write(account)
+
+    def _write(self, account: PairAccount) -> None:
+        if not account.full:
+            return
+        pair = account.pair
+        cmdline = {"triton_impl_name": pair.impl_name, **self._cmdline}
+        content = result_file.document(
+            pair.op,
+            [account.records[k] for k in sorted(account.records)],
+            {**(account.environment or {"error": _UNKNOWN}), "cmdline": cmdline},
+            {
+                "task": result_file.digest(pair.task),
+                "data": result_file.digest(loading.data_file(pair.task, pair.op)),
+                "implementation": result_file.digest(pair.implementation),
+            },
+            load_failure=account.load_failure,
+        )
+        try:
+            account.path.parent.mkdir(parents=True, exist_ok=True)
+            result_file.write_atomically(account.path, content)
+        except OSError as error:
+            account.problem = f"{account.path} can't be written: {error.strerror}"
+            return
+        account.written = True
+        if account.journal is not None and account.complete:
+            account.journal.remove()

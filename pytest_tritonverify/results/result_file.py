@@ -1,0 +1,142 @@
+"""The content of `verify_result.json`, and how it gets to disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.execution import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_tritonverify.results.records import CaseRecord
+
+SCHEMA_VERSION = 1
+SCHEMA_PATH = Path(__file__).with_name("verify_result.schema.json")
+
+# The documented limit of `error_msg`.
+ERROR_MSG_LIMIT = 2000
+
+
+def document(
+    op_name: str,
+    records: Sequence[CaseRecord],
+    environment: Mapping[str, Any],
+    sources: Mapping[str, str | None],
+    *,
+    load_failure: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Compose a result: the five documented keys, the environment, then the tail sections.
+
+    Args:
+        op_name: the operator.
+        records: one for each case, in order.
+        environment: the environment's sections.
+        sources: sha256 by role (task, data, implementation).
+        load_failure: entry for `failures` of a pair whose cases are unknown. It counts as one
+            failed case.
+    """
+    failures = [_failure(record) for record in records if not record.passed]
+    passed = sum(record.passed for record in records)
+    total = len(records)
+    if load_failure is not None:
+        failures.append(dict(load_failure))
+        total += 1
+    content = {
+        "op_name": op_name,
+        "total_cases": total,
+        "passed_cases": passed,
+        "failed_cases": total - passed,
+        "failures": failures,
+        "environment": dict(environment),
+        "schema_version": SCHEMA_VERSION,
+        "cases": [_case(record) for record in records],
+        "sources": dict(sources),
+    }
+    strict: dict[str, Any] = finite(content)
+    return strict
+
+
+def failure_entry(
+    case_idx: int, input_desc: list[Any], error_type: str, error_msg: str
+) -> dict[str, Any]:
+    """Return an entry of `failures`."""
+    return {
+        "case_idx": case_idx,
+        "input_desc": input_desc,
+        "error_type": error_type,
+        "error_msg": errors.clip(error_msg, ERROR_MSG_LIMIT),
+    }
+
+
+def _failure(record: CaseRecord) -> dict[str, Any]:
+    if record.flaky:
+        text = (
+            "FlakyCase: it failed, and passed when it was run again; a kernel whose result "
+            f"changes is not correct. First failure: {record.error_msg}"
+        )
+        return failure_entry(record.case_idx, record.input_desc, "FlakyCase", text)
+    entry = failure_entry(
+        record.case_idx, record.input_desc, record.error_type or "Error", record.error_msg or ""
+    )
+    if record.metrics is not None and record.error_type == "AccuracyError":
+        entry["metrics"] = record.metrics
+    return entry
+
+
+def _case(record: CaseRecord) -> dict[str, Any]:
+    case = record.to_json()
+    if record.error_msg is not None:
+        case["error_msg"] = errors.clip(record.error_msg, ERROR_MSG_LIMIT)
+    case["output"] = errors.clip(record.output, ERROR_MSG_LIMIT)
+    # Contents only: workflows copy results to places where these paths mean nothing.
+    case["file"] = None if record.file is None else Path(record.file).name
+    return case
+
+
+def finite(value: Any) -> Any:
+    """Return JSON-able data with every non-finite number replaced by null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, str):
+        return errors.printable(value)
+    return value
+
+
+def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
+    """Write strict JSON so that a reader finds the old file or the whole new one.
+
+    Raises:
+        OSError: the folder can't be written.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(content, stream, ensure_ascii=False, indent=2, allow_nan=False)
+            stream.write("\n")
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def digest(path: Path | None) -> str | None:
+    """Return the sha256 of a file's content, or None where there is none to read."""
+    try:
+        return None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,130 @@
+"""One verification run: what it is about, the engine that does it, and the ledger it fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.results.ledger import Ledger
+from pytest_tritonverify.results.records import CaseRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.discovery import Findings, Pair
+    from pytest_tritonverify.engine import Engine
+    from pytest_tritonverify.settings import Settings
+
+
+@dataclass
+class VerifySession:
+    """The state of a run in one process.
+
+    Attributes:
+        settings: what the user asked for.
+        activation: where pairs are collected.
+        findings: the pairs found by walking, and what is odd about the folders.
+        engine: runs and judges.
+        ledger: keeps the outcomes; None in a process that only runs items for another one.
+    """
+
+    settings: Settings
+    activation: Activation
+    findings: Findings
+    engine: Engine
+    ledger: Ledger | None = None
+    _environment_sent: set[Path] = field(default_factory=set)
+
+    def run_case(
+        self,
+        pair: Pair,
+        case_idx: int,
+        entries: Sequence[CaseEntry],
+        item_timeout: float | None,
+    ) -> CaseRecord:
+        """Judge one case."""
+        entry = entries[case_idx - 1]
+        if self.ledger is not None:
+            self.ledger.start(pair, case_idx, entry.name)
+        judge = self.engine.judge(pair)
+        return judge.run_case(case_idx, entry, len(entries), item_timeout)
+
+    def payload(self, pair: Pair, **content: Any) -> dict[str, Any]:
+        """Return what a report carries to the process with the ledger, as plain data."""
+        environment = None
+        if pair.implementation not in self._environment_sent:
+            self._environment_sent.add(pair.implementation)
+            environment = self.engine.fingerprint()
+        return {
+            "implementation": str(pair.implementation),
+            "environment": environment,
+            **content,
+        }
+
+    def expect_ids(self, ids: Sequence[str], root: Path) -> None:
+        """Enter into the ledger which cases a worker has collected, from its node ids.
+
+        A pair whose listing this process can't see is entered when its first record comes.
+        """
+        if self.ledger is None:
+            return
+        names: dict[Path, set[str]] = {}
+        for nodeid in ids:
+            file, _, name = nodeid.partition("::")
+            names.setdefault((root / file).resolve(), set()).add(name)
+        for path, wanted in names.items():
+            pair = self._pair(path)
+            listing = self.engine.catalogue.cached(pair) if pair is not None else None
+            if pair is None or listing is None or not listing.cases:
+                continue
+            selected = [k for k, entry in enumerate(listing.cases, 1) if entry.name in wanted]
+            self.ledger.expect(pair, listing.cases, len(listing.cases), selected)
+
+    def _pair(self, implementation: Path) -> Pair | None:
+        known = (*self.findings.pairs, *self.activation.named)
+        return next((pair for pair in known if pair.implementation == implementation), None)
+
+    def receive(self, payload: dict[str, Any]) -> None:
+        """Enter what a report carries into the ledger."""
+        pair = self._pair(Path(payload["implementation"]))
+        if self.ledger is None or pair is None:
+            return
+        environment = payload["environment"]
+        if "record" in payload:
+            # Does nothing where the cases were announced.
+            self.ledger.expect(pair, (), payload["total"], payload["selected"])
+            record = CaseRecord.from_json(payload["record"])
+            self.ledger.add(pair, record, environment)
+        elif payload["error_type"] is None:
+            self.ledger.add_empty(pair, environment)
+        else:
+            self.ledger.add_load_failure(
+                pair, payload["error_type"], payload["error_msg"], environment
+            )
+
+    @property
+    def green(self) -> bool:
+        """Whether there was a pair, and every one passed all its selected cases."""
+        accounts = self.ledger.accounts.values() if self.ledger is not None else ()
+        return bool(accounts) and all(account.green for account in accounts)
+
+    def overview(self) -> dict[str, Any]:
+        """Return the outcome of every pair, for other reports."""
+        accounts = self.ledger.accounts.values() if self.ledger is not None else ()
+        return {
+            "device": self.engine.device.name,
+            "pairs": [account.overview() for account in accounts],
+        }
+
+    def close(self, *, interrupted: bool) -> None:
+        """End all processes, then write the results of pairs that did not get through.
+
+        In this order: a candidate must not be able to touch a file that is final.
+        """
+        self.engine.close()
+        if self.ledger is not None:
+            reason = "the run was interrupted" if interrupted else "the run ended before it"
+            self.ledger.finish(reason)

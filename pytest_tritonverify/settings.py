@@ -1,0 +1,117 @@
+"""The session's settings: command line over ini over default, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.discovery import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_TIMEOUT = 900.0
+DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
+START_CHOICES = ("auto", "fork", "spawn")
+
+
+class SettingsError(ValueError):
+    """A setting that can't be followed; the text is for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the user asked for.
+
+    Attributes:
+        dirs: absolute folders in which pairs are searched.
+        selection: patterns that narrow the pairs.
+        device: one of `DEVICE_CHOICES`.
+        timeout: seconds that one pair may take.
+        non_compute: outputs must agree bit for bit.
+        exact_int: integer outputs of float inputs must agree exactly.
+        output: where the result of the only pair goes, instead of beside it.
+        start: one of `START_CHOICES`.
+        in_process: run everything in the judge, for debuggers.
+        allow_conftest: let pytest load conftest files and ini files below the dirs.
+        fresh_cache: compile into an empty Triton cache of this run's own.
+        keep_cache: keep that cache.
+    """
+
+    dirs: tuple[Path, ...] = ()
+    selection: Selection = Selection()
+    device: str = "auto"
+    timeout: float = DEFAULT_TIMEOUT
+    non_compute: bool = False
+    exact_int: bool = False
+    output: Path | None = None
+    start: str = "auto"
+    in_process: bool = False
+    allow_conftest: bool = False
+    fresh_cache: bool = False
+    keep_cache: bool = False
+
+    @classmethod
+    def load(cls, option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path) -> Settings:
+        """Read settings.
+
+        Args:
+            option: returns a command-line option's value by its dest, None where not given.
+            ini: returns an ini value by name, None or empty where not given.
+            cwd: folder that relative paths of the command line start from.
+
+        Raises:
+            SettingsError: a value is impossible.
+        """
+
+        def given(name: str) -> Any:
+            value = option(f"verify_{name}")
+            return ini(f"verify_{name}") if value in (None, []) else value
+
+        dirs = option("verify_dir") or ini("verify_dirs") or []
+        timeout = given("timeout") or DEFAULT_TIMEOUT
+        output = given("output")
+        return cls(
+            dirs=tuple(_folder(cwd, entry) for entry in dirs),
+            selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
+            device=_choice("device", given("device") or "auto", DEVICE_CHOICES),
+            timeout=_positive_seconds(timeout),
+            non_compute=bool(given("non_compute")),
+            exact_int=bool(given("exact_int")),
+            output=(cwd / output).absolute() if output else None,
+            start=_choice("start", given("start") or "auto", START_CHOICES),
+            in_process=bool(given("in_process")),
+            # Not from an ini file: one below a verify dir could allow itself.
+            allow_conftest=bool(option("verify_allow_conftest")),
+            fresh_cache=bool(given("fresh_cache")),
+            keep_cache=bool(given("keep_cache")),
+        )
+
+
+def _folder(cwd: Path, entry: str | Path) -> Path:
+    path = (cwd / entry).resolve()
+    if not path.exists():
+        raise SettingsError(f"--verify-dir: there is no folder {path}")
+    if not path.is_dir():
+        raise SettingsError(
+            f"--verify-dir: {path} is a file; give its folder, or name the implementation file "
+            "itself: pytest path/to/<op>_triton_<variant>.py"
+        )
+    return path
+
+
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(choices)}")
+    return value
+
+
+def _positive_seconds(value: Any) -> float:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise SettingsError(f"--verify-timeout: {value!r} is no number of seconds") from None
+    if not 0 < seconds < float("inf"):
+        raise SettingsError(f"--verify-timeout: {value!r} is no positive number of seconds")
+    return seconds

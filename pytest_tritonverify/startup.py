@@ -1,0 +1,173 @@
+"""Switch the plugin on: read settings, find pairs, and register the hooks of active runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.discovery import Findings
+    from pytest_tritonverify.settings import Settings
+
+# How a worker of pytest-xdist gets what its controller has found out.
+WORKER_KEY = "tritonverify"
+
+
+def concerns_us(config: pytest.Config) -> bool:
+    """Say, cheaply, whether a run may concern the plugin."""
+    options = config.known_args_namespace
+    if options.help or options.version:
+        return False
+    return bool(
+        options.verify_dir
+        or config.getini("verify_dirs")
+        or any(
+            name.endswith("_torch.py") or "_triton_" in name
+            for name in (argument.partition("::")[0] for argument in options.file_or_dir)
+            if name.endswith(".py")
+        )
+    )
+
+
+def _settings(config: pytest.Config) -> Settings:
+    from pytest_tritonverify.settings import Settings, SettingsError
+
+    try:
+        return Settings.load(
+            lambda dest: getattr(config.known_args_namespace, dest, None),
+            config.getini,
+            config.invocation_params.dir,
+        )
+    except SettingsError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _activation(config: pytest.Config, settings: Settings) -> Activation:
+    from pytest_tritonverify import activation
+
+    cwd = config.invocation_params.dir
+    given = getattr(config, "workerinput", {}).get(WORKER_KEY, {}).get("explicit")
+    arguments = config.known_args_namespace.file_or_dir if given is None else given
+    explicit = tuple(activation.positional_path(cwd, argument) for argument in arguments)
+    return activation.Activation(settings.dirs, activation.named_pairs(explicit), explicit, cwd)
+
+
+def _findings(config: pytest.Config, activation: Activation) -> Findings:
+    from pytest_tritonverify import discovery
+    from pytest_tritonverify.activation import is_ignored
+
+    options = config.known_args_namespace
+    patterns = config.getini("norecursedirs")
+    cwd = config.invocation_params.dir
+    ignored = frozenset((cwd / path).resolve() for path in options.ignore or ())
+    return discovery.walk(
+        activation.dirs, lambda path: is_ignored(path, patterns, ignored, options.ignore_glob or ())
+    )
+
+
+def activate(config: pytest.Config) -> None:
+    """Refuse files beside candidates that pytest would import or obey.
+
+    Raises:
+        pytest.UsageError: there is one; it has not been loaded yet.
+    """
+    from pytest_tritonverify.activation import intruders
+
+    settings = _settings(config)
+    activation = _activation(config, settings)
+    if settings.allow_conftest or not (activation.dirs or activation.named):
+        return
+    found = intruders(activation, _findings(config, activation), config.inipath)
+    if found:
+        raise pytest.UsageError(
+            f"{found[0]} lies among the files to be judged, and pytest would "
+            f"{'obey' if found[0].suffix != '.py' else 'import'} it: whoever wrote a candidate "
+            "could change its verdict that way. Move it out of the verify dir, or accept it with "
+            "--verify-allow-conftest if it is yours."
+        )
+
+
+def configure(config: pytest.Config) -> None:
+    """Set up the run.
+
+    Raises:
+        pytest.UsageError: what was asked for is impossible; the text says what there is.
+    """
+    settings = _settings(config)
+    activation = _activation(config, settings)
+    if not (activation.dirs or activation.named):
+        return
+    from pytest_tritonverify.hooks import ActiveHooks
+    from pytest_tritonverify.stash import session_key
+
+    findings = _findings(config, activation)
+    _check_request(settings, activation, findings)
+    session = _session(config, settings, activation, findings)
+    config.stash[session_key] = session
+    _set_arguments(config, activation, findings)
+    config.pluginmanager.register(ActiveHooks(config, session), "tritonverify-active")
+
+
+def _check_request(settings: Settings, activation: Activation, findings: Findings) -> None:
+    from pytest_tritonverify import detection
+
+    pairs = (*findings.pairs, *activation.named)
+    admitted = [pair for pair in pairs if settings.selection.admits(pair)]
+    if pairs and not admitted:
+        there = ", ".join(sorted({pair.label for pair in pairs}))
+        raise pytest.UsageError(
+            f"--verify-op/--verify-impl: no pair matches {_patterns(settings)}; there are: {there}"
+        )
+    if settings.output is not None and len({pair.implementation for pair in admitted}) > 1:
+        raise pytest.UsageError(
+            f"--verify-output names one file, but {len(admitted)} pairs are to be judged; narrow "
+            "them with --verify-op and --verify-impl"
+        )
+    missing = detection.missing_packages(("torch", "triton"))
+    if missing:
+        advice = {
+            "torch": "install it for the Python that runs pytest: pip install torch",
+            "triton": "install it with pip install 'pytest-tritonverify[cpu]' (or [cuda]; "
+            "[npu] for triton-ascend on Ascend)",
+        }
+        raise pytest.UsageError(f"{missing[0]} is not installed; {advice[missing[0]]}")
+
+
+def _patterns(settings: Settings) -> str:
+    return ", ".join(repr(p) for p in (*settings.selection.ops, *settings.selection.impls))
+
+
+def _session(
+    config: pytest.Config, settings: Settings, activation: Activation, findings: Findings
+) -> Any:
+    from pytest_tritonverify.engine import DeviceMissingError, Engine
+    from pytest_tritonverify.results.ledger import Ledger
+    from pytest_tritonverify.session import VerifySession
+
+    brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
+    private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
+    cache = getattr(config, "cache", None)
+    folder = Path(cache.mkdir("tritonverify")) if cache is not None else None
+    try:
+        engine = Engine(settings, folder, frozenset(private), brief.get("device"))
+    except DeviceMissingError as error:
+        raise pytest.UsageError(str(error)) from None
+    ledger = None
+    if not hasattr(config, "workerinput"):
+        ledger = Ledger(settings.output, {"non_compute": settings.non_compute})
+    return VerifySession(settings, activation, findings, engine, ledger)
+
+
+def _set_arguments(config: pytest.Config, activation: Activation, findings: Findings) -> None:
+    from pytest_tritonverify.activation import to_collect
+
+    from_user = config.args_source is pytest.Config.ArgsSource.ARGS
+    cwd = config.invocation_params.dir
+    arguments = to_collect(config.args, activation, findings, from_user=from_user, cwd=cwd)
+    if not from_user and config.getini("verify_dirs") and not config.known_args_namespace.verify_dir:
+        # An ini value is a standing wish: it adds to what the project collects anyway.
+        arguments = [*config.args, *arguments]
+    config.args[:] = arguments

@@ -1,0 +1,174 @@
+"""Keep a worker going for one side of a pair, and say in words how it failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify import hints
+from pytest_tritonverify.execution import errors
+from pytest_tritonverify.execution.host import HostError
+from pytest_tritonverify.execution.worker_handle import (
+    Answer,
+    WorkerBroken,
+    WorkerHung,
+    WorkerLost,
+)
+from pytest_tritonverify.results.records import CRASH, TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_tritonverify.execution.wire import Message
+
+# Phases in which a failure is the module's: no other case of the pair could end differently.
+_LOADING = ("start", "import")
+
+REFERENCE = "reference"
+IMPLEMENTATION = "implementation"
+VERIFIER = "verifier"
+
+
+@dataclass(eq=False)
+class Failure(Exception):  # noqa: N818 - it becomes a record, it is no error of this program
+    """Why a case has no verdict of a comparator.
+
+    Attributes:
+        side: whose failure it is.
+        error_type: its name.
+        message: text for people; the first line says it all.
+        phase: what the process was doing.
+        file, line: where in the user's code.
+        output: the end of what the process printed.
+        cause: the exception itself, where everything runs in this process.
+    """
+
+    side: str
+    error_type: str
+    message: str
+    phase: str | None = None
+    file: str | None = None
+    line: int | None = None
+    output: str = ""
+    cause: BaseException | None = None
+
+
+class Process:
+    """A worker that is started when it is needed and started again after it was lost.
+
+    Args:
+        spawn: starts a worker of the right role.
+        side: whose code it runs.
+        label: the user's file, for messages.
+        device: name of the session's device.
+    """
+
+    def __init__(self, spawn: Callable[[], Any], side: str, label: str, device: str) -> None:
+        self._spawn = spawn
+        self._side = side
+        self._label = label
+        self._device = device
+        self._worker: Any = None
+        self._started = False
+        self._broken: Failure | None = None
+        self.output = ""
+
+    def post(self, message: Message, fd: int | None = None) -> None:
+        """Send a request, starting the worker first where there is none.
+
+        Raises:
+            Failure: the user's file can't be loaded, or no worker can be started.
+        """
+        if self._broken is not None:
+            raise self._broken
+        if self._worker is None:
+            try:
+                self._worker = self._spawn()
+            except HostError as error:
+                raise Failure(VERIFIER, "WorkerStartError", f"WorkerStartError: {error}") from None
+            self._started = False
+        self.output = ""
+        self._worker.post(message, fd)
+
+    def result(self, deadline: float, budget: str) -> Answer:
+        """Wait for the answer to the request that was sent.
+
+        Args:
+            deadline: on the clock of `time.monotonic`.
+            budget: the time allowed, in words.
+
+        Raises:
+            Failure: the user's code raised, the process died, hung or sent nonsense.
+        """
+        try:
+            answer: Answer = self._worker.result(deadline)
+            if not self._started and "error" not in answer.message:
+                # The first answer only says that the role was set up.
+                self._started = True
+                answer = self._worker.result(deadline)
+        except WorkerLost as lost:
+            self._worker = None
+            raise self._lost(lost, budget) from None
+        except HostError as error:
+            self._worker = None
+            text = f"{CRASH}: {error} while {self._label} ran"
+            raise Failure(self._side, CRASH, text) from None
+        self.output = self._worker.take_output()
+        if "error" in answer.message:
+            if not self._started:
+                self.close()
+            raise self._raised(answer.message["error"], getattr(answer, "exception", None))
+        return answer
+
+    def _lost(self, lost: WorkerLost, budget: str) -> Failure:
+        where = f"while {self._label} was in phase '{lost.phase}'"
+        if isinstance(lost, WorkerHung):
+            name, text = TIMEOUT, f"{TIMEOUT}: 验证超时（{budget}） {where}; its process was ended"
+        elif isinstance(lost, WorkerBroken):
+            name, text = CRASH, f"{CRASH}: the process of {self._label} broke the protocol: {lost}"
+        else:
+            name, text = CRASH, f"{CRASH}: the process ended {where}; {lost}"
+        if lost.output.strip():
+            text += f"\nLast output of the process:\n{_indented(errors.clip(lost.output.strip(), 4000))}"
+        failure = Failure(self._side, name, text, lost.phase, output=lost.output)
+        return self._remember(failure)
+
+    def _raised(self, error: dict[str, Any], cause: BaseException | None) -> Failure:
+        name, message = str(error["type"]), str(error["message"])
+        lines = [f"{name}: {message}" if message else name]
+        if self._side == REFERENCE:
+            lines.append(f"This is a failure of the reference, {self._label}, in phase '{error['phase']}'.")
+        else:
+            lines.append(f"Raised by {self._label} in phase '{error['phase']}'.")
+        if error["traceback"]:
+            lines.append(str(error["traceback"]))
+        advice = hints.hint(self._device, name, message)
+        if advice:
+            lines.append(f"Hint: {advice}")
+        failure = Failure(
+            self._side,
+            name,
+            "\n".join(lines),
+            str(error["phase"]),
+            error["file"],
+            error["line"],
+            self.output,
+            cause,
+        )
+        return self._remember(failure)
+
+    def _remember(self, failure: Failure) -> Failure:
+        if failure.phase in _LOADING:
+            self._broken = failure
+            self.close()
+        return failure
+
+    def close(self) -> None:
+        """End the worker, if there is one, and everything that it started."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,136 @@
+"""What the plugin prints: one header line, and a table of pairs at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.results.records import TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pytest_tritonverify.results.ledger import PairAccount
+    from pytest_tritonverify.session import VerifySession
+
+_HEADINGS = ("operator", "implementation", "cases", "passed", "seconds", "verdict")
+
+
+def header(session: VerifySession) -> list[str]:
+    """Return the header lines: device, number of pairs, and what is odd about the folders."""
+    engine = session.engine
+    name = engine.device_facts.get("name")
+    where = "Triton's CPU interpreter" if engine.device.interpreted else name or "accelerator"
+    pairs = {pair.implementation for pair in (*session.findings.pairs, *session.activation.named)}
+    lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
+    if session.settings.in_process:
+        lines.append("tritonverify: in pytest's own process; nothing is isolated")
+    lines += [f"tritonverify: warning: {path.name}: {text}" for path, text in session.findings.lonely]
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def summary(session: VerifySession, reporter: Any) -> None:
+    """Print a row for every pair, then what the user should know about files and warnings."""
+    if session.ledger is None:
+        return
+    accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
+    reporter.section("Triton verification")
+    if not accounts:
+        reporter.line("no pair was judged: nothing was selected, or nothing was found")
+        return
+    rows = [_HEADINGS, *(_row(account) for account in accounts)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+    for index, row in enumerate(rows):
+        cells = [_aligned(cell, widths[i], i) for i, cell in enumerate(row)]
+        markup = {"bold": True} if index == 0 else _colour(accounts[index - 1])
+        reporter.write_line("  ".join(cells).rstrip(), **markup)
+    for line in _notes(session, accounts):
+        reporter.write_line(line)
+
+
+def _aligned(cell: str, width: int, column: int) -> str:
+    numeric = 2 <= column <= 4  # noqa: PLR2004 - cases, passed, seconds
+    return cell.rjust(width) if numeric else cell.ljust(width)
+
+
+def _colour(account: PairAccount) -> dict[str, bool]:
+    return {"green": True} if account.green else {"red": True}
+
+
+def _row(account: PairAccount) -> tuple[str, ...]:
+    seconds = sum(record.seconds for record in account.records.values())
+    if account.load_failure is not None:
+        verdict = f"failed: {account.load_failure['error_type']}"
+    elif account.green:
+        verdict = "passed"
+    elif not account.selected:
+        verdict = "failed: no cases"
+    else:
+        verdict = f"failed: {_kinds(account)}"
+    return (
+        account.pair.op,
+        account.pair.impl_name,
+        "?" if account.total is None else str(len(account.selected)),
+        str(account.passed_cases),
+        f"{seconds:.1f}",
+        verdict,
+    )
+
+
+def _kinds(account: PairAccount) -> str:
+    kinds: dict[str, int] = {}
+    for record in account.records.values():
+        if not record.passed:
+            kind = "FlakyCase" if record.flaky else record.error_type or "Error"
+            kinds[kind] = kinds.get(kind, 0) + 1
+    missing = len(account.selected) - len(account.records)
+    if missing > 0:
+        kinds["NotRun"] = kinds.get("NotRun", 0) + missing
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+
+
+def _notes(session: VerifySession, accounts: Iterable[PairAccount]) -> list[str]:
+    notes = []
+    cwd = session.activation.cwd
+    for account in accounts:
+        label = account.pair.label
+        if any(record.error_type == TIMEOUT for record in account.records.values()):
+            notes.append(f"验证超时: {label}")
+        if account.problem is not None:
+            notes.append(f"warning: {label}: {account.problem}")
+        elif account.journal is not None and account.journal.problem is not None:
+            notes.append(f"warning: {label}: no journal was kept: {account.journal.problem}")
+        if account.written:
+            notes.append(f"result: {_short(account.path, cwd)}")
+        elif not account.full:
+            notes.append(
+                f"{label}: only {len(account.selected)} of {account.total} cases were selected, "
+                f"so {account.path.name} was left as it was"
+            )
+        notes += _warnings(account)
+    if session.engine.kept_cache is not None:
+        notes.append(f"Triton cache kept: {session.engine.kept_cache}")
+    return notes
+
+
+def _warnings(account: PairAccount) -> list[str]:
+    """Say every distinct warning of a pair once, with the cases that it concerns."""
+    cases: dict[str, list[int]] = {}
+    for case_idx, record in sorted(account.records.items()):
+        for warning in record.warnings:
+            cases.setdefault(warning["message"], []).append(case_idx)
+    return [
+        f"warning: {account.pair.label}, case {', '.join(map(str, numbers))}: {message}"
+        for message, numbers in cases.items()
+    ]
+
+
+def _short(path: Path, cwd: Path) -> str:
+    try:
+        return str(path.relative_to(cwd))
+    except ValueError:
+        return str(path)
