@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify import discovery
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from collections.abc import Collection, Iterable, Sequence
 
     from pytest_tritonverify.discovery import Findings, Pair
@@ -88,7 +88,12 @@ def intruders(
 
 
 def to_collect(
-    arguments: Sequence[str], activation: Activation, findings: Findings, *, from_user: bool, cwd: Path
+    arguments: Sequence[str],
+    activation: Activation,
+    findings: Findings,
+    *,
+    from_user: bool,
+    cwd: Path,
 ) -> list[str]:
     """Return the positional arguments with which pytest is to collect.
 

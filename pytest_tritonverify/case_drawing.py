@@ -98,7 +98,7 @@ def torch_dtype(name: str) -> "torch.dtype":
     Raises:
         MissingDtypeError: The installed torch has none of this name.
     """
-    import torch  # noqa: PLC0415 - see the module's docstring
+    import torch
 
     dtype: torch.dtype | None = getattr(torch, name, None)
     if dtype is None:
@@ -127,7 +127,7 @@ def draw(
     Raises:
         MissingDtypeError: The installed torch lacks the dtype.
     """
-    import torch  # noqa: PLC0415 - see the module's docstring
+    import torch
 
     target = torch_dtype(dtype)
     if is_integer(dtype):
@@ -153,7 +153,7 @@ def draw(
 def _draw_evenly(
     shape: tuple[int, ...], bounds: tuple[float, float], *, wide: bool
 ) -> "torch.Tensor":
-    import torch  # noqa: PLC0415 - see the module's docstring
+    import torch
 
     low, high = bounds
     share = torch.rand(shape, dtype=torch.float64 if wide else torch.float32)

@@ -1,5 +1,6 @@
-"""Compare what an implementation returned with the golden. Imports torch: only a judge with
-something to compare imports this module.
+"""Compare what an implementation returned with the golden.
+
+Imports torch: only a judge with something to compare imports this module.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pytest_tritonverify.accuracy import (
     judge_outputs,
 )
 from pytest_tritonverify.execution import running, tensors
+from pytest_tritonverify.execution.wire import WireError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,8 +113,6 @@ def _first_metrics(verdict: OutputsVerdict) -> dict[str, Any] | None:
 
 def _result(tree: Any) -> dict[str, Any]:
     """Check the form of what an untrusted process sent as its result."""
-    from pytest_tritonverify.execution.wire import WireError
-
     changed = tree.get("changed") if isinstance(tree, dict) else None
     if (
         not isinstance(changed, dict)

@@ -8,7 +8,13 @@ import os
 
 _SIGNS = {
     "npu": ("/dev/davinci[0-9]*", "/dev/davinci_manager"),
-    "cuda": ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg", "/dev/kfd"),
+    "cuda": (
+        "/dev/nvidia[0-9]*",
+        "/dev/nvidiactl",
+        "/proc/driver/nvidia/version",
+        "/dev/dxg",
+        "/dev/kfd",
+    ),
 }
 _VISIBLE = {"npu": "ASCEND_RT_VISIBLE_DEVICES", "cuda": "CUDA_VISIBLE_DEVICES"}
 

@@ -160,7 +160,9 @@ def class_line(path: Path, name: str) -> int | None:
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     lines = [
-        node.lineno for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == name
     ]
     return lines[-1] if lines else None
 

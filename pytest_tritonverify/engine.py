@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import detection
@@ -18,6 +17,7 @@ from pytest_tritonverify.judge import PairJudge
 from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.settings import Settings

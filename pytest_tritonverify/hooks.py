@@ -132,7 +132,11 @@ class ActiveHooks:
         self._session.close(interrupted=int(exitstatus) == pytest.ExitCode.INTERRUPTED)
         if self._session.ledger is None or self._config.option.collectonly:
             return
-        settled = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        settled = (
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+            pytest.ExitCode.NO_TESTS_COLLECTED,
+        )
         if exitstatus in settled and not self._session.green:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -99,7 +99,7 @@ class PairJudge:
 class _CaseRun:
     """One case on its way through the workers."""
 
-    def __init__(  # noqa: PLR0913 - the facts of one run
+    def __init__(
         self,
         judge: PairJudge,
         case_idx: int,
@@ -185,9 +185,7 @@ class _CaseRun:
                 text.partition("\n")[0],
             )
 
-    def _compare(
-        self, case: Message, inputs: Answer, golden: Answer, actual: Answer
-    ) -> Comparison:
+    def _compare(self, case: Message, inputs: Answer, golden: Answer, actual: Answer) -> Comparison:
         # These import torch, which a run that compares nothing never does.
         from pytest_tritonverify.accuracy import Rules
         from pytest_tritonverify.comparison import Parcel, compare

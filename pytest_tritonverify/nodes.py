@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.session import VerifySession
 
 
-class CaseFailure(AssertionError):
+class CaseFailure(AssertionError):  # noqa: N818 - what pytest shows is the name alone
     """A case or a pair failed; the item holds what there is to tell."""
 
 
@@ -141,7 +141,8 @@ class CaseItem(VerifyItem):
         # Replaced, not appended: the same item runs again under pytest-rerunfailures.
         self.user_properties[:] = [(k, v) for k, v in facts.items() if v is not None]
         self._report_sections[:] = []
-        if record.output.strip():
+        # The failure text of a process that died holds its output already.
+        if record.output.strip() and "Last output" not in (record.error_msg or ""):
             self.add_report_section("call", "implementation output", record.output)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.results.ledger import Ledger
 from pytest_tritonverify.results.records import CaseRecord
 
 if TYPE_CHECKING:
+    from pytest_tritonverify.results.ledger import Ledger
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from collections.abc import Callable
 
 DEFAULT_TIMEOUT = 900.0
@@ -40,7 +40,7 @@ class Settings:
     """
 
     dirs: tuple[Path, ...] = ()
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     device: str = "auto"
     timeout: float = DEFAULT_TIMEOUT
     non_compute: bool = False

@@ -167,7 +167,11 @@ def _set_arguments(config: pytest.Config, activation: Activation, findings: Find
     from_user = config.args_source is pytest.Config.ArgsSource.ARGS
     cwd = config.invocation_params.dir
     arguments = to_collect(config.args, activation, findings, from_user=from_user, cwd=cwd)
-    if not from_user and config.getini("verify_dirs") and not config.known_args_namespace.verify_dir:
+    if (
+        not from_user
+        and config.getini("verify_dirs")
+        and not config.known_args_namespace.verify_dir
+    ):
         # An ini value is a standing wish: it adds to what the project collects anyway.
         arguments = [*config.args, *arguments]
     config.args[:] = arguments

@@ -128,8 +128,9 @@ class Process:
             name, text = CRASH, f"{CRASH}: the process of {self._label} broke the protocol: {lost}"
         else:
             name, text = CRASH, f"{CRASH}: the process ended {where}; {lost}"
-        if lost.output.strip():
-            text += f"\nLast output of the process:\n{_indented(errors.clip(lost.output.strip(), 4000))}"
+        output = _without_own_frames(lost.output)
+        if output:
+            text += f"\nLast output of the process:\n{_indented(errors.clip(output, 4000))}"
         failure = Failure(self._side, name, text, lost.phase, output=lost.output)
         return self._remember(failure)
 
@@ -137,7 +138,9 @@ class Process:
         name, message = str(error["type"]), str(error["message"])
         lines = [f"{name}: {message}" if message else name]
         if self._side == REFERENCE:
-            lines.append(f"This is a failure of the reference, {self._label}, in phase '{error['phase']}'.")
+            lines.append(
+                f"This is a failure of the reference, {self._label}, in phase '{error['phase']}'."
+            )
         else:
             lines.append(f"Raised by {self._label} in phase '{error['phase']}'.")
         if error["traceback"]:
@@ -168,6 +171,13 @@ class Process:
         if self._worker is not None:
             self._worker.kill()
             self._worker = None
+
+
+def _without_own_frames(output: str) -> str:
+    """Return output without the lines of a stack dump that say nothing about user code."""
+    noise = ("/pytest_tritonverify/", 'File "<string>", line 1 in <module>', "Extension modules: ")
+    lines = (line for line in output.splitlines() if not any(word in line for word in noise))
+    return "\n".join(lines).strip()
 
 
 def _indented(text: str) -> str:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.results.records import TIMEOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from pytest_tritonverify.results.ledger import PairAccount
     from pytest_tritonverify.session import VerifySession
 
+_MAX_LISTED_FILES = 12
 _HEADINGS = ("operator", "implementation", "cases", "passed", "seconds", "verdict")
 
 
@@ -25,7 +25,9 @@ def header(session: VerifySession) -> list[str]:
     lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
-    lines += [f"tritonverify: warning: {path.name}: {text}" for path, text in session.findings.lonely]
+    lines += [
+        f"tritonverify: warning: {path.name}: {text}" for path, text in session.findings.lonely
+    ]
     return lines
 
 
@@ -93,9 +95,8 @@ def _kinds(account: PairAccount) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _notes(session: VerifySession, accounts: Iterable[PairAccount]) -> list[str]:
-    notes = []
-    cwd = session.activation.cwd
+def _notes(session: VerifySession, accounts: list[PairAccount]) -> list[str]:
+    notes = _result_files([a.path for a in accounts if a.written], session.activation.cwd)
     for account in accounts:
         label = account.pair.label
         if any(record.error_type == TIMEOUT for record in account.records.values()):
@@ -104,9 +105,7 @@ def _notes(session: VerifySession, accounts: Iterable[PairAccount]) -> list[str]
             notes.append(f"warning: {label}: {account.problem}")
         elif account.journal is not None and account.journal.problem is not None:
             notes.append(f"warning: {label}: no journal was kept: {account.journal.problem}")
-        if account.written:
-            notes.append(f"result: {_short(account.path, cwd)}")
-        elif not account.full:
+        if not account.full:
             notes.append(
                 f"{label}: only {len(account.selected)} of {account.total} cases were selected, "
                 f"so {account.path.name} was left as it was"
@@ -115,6 +114,12 @@ def _notes(session: VerifySession, accounts: Iterable[PairAccount]) -> list[str]
     if session.engine.kept_cache is not None:
         notes.append(f"Triton cache kept: {session.engine.kept_cache}")
     return notes
+
+
+def _result_files(paths: list[Path], cwd: Path) -> list[str]:
+    if len(paths) > _MAX_LISTED_FILES:
+        return [f"{len(paths)} result files were written beside their pairs"]
+    return [f"result: {_short(path, cwd)}" for path in paths]
 
 
 def _warnings(account: PairAccount) -> list[str]:

@@ -300,7 +300,7 @@ def test_a_fresh_cache_is_effective_only_where_the_folder_decides(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     redirection: str | None,
-    own_folder: bool,  # noqa: FBT001 - a parameter of the test
+    own_folder: bool,
 ) -> None:
     if own_folder:
         monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))

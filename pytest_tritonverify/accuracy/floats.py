@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
 from .chunks import chunk_pairs
-from .dtypes import same_bits
-from .nonfinite import NonFinite
+from .dtypes import dtype_name, same_bits
+from .limits import CAST_BOUNDS
+from .nonfinite import NonFinite, measurable
 
 if TYPE_CHECKING:
     from .offenders import Addressing
@@ -38,8 +40,8 @@ class FloatTally(Protocol):
         Args:
             positions: Flat positions, shape `[n]`, or the first one of a run.
             golden: Real values, shape `[n]`, n > 0.
-            actual: The implementation's values in the golden's dtype; overflow of the cast shows
-                as infinity or NaN here.
+            actual: The implementation's values rounded to the golden's dtype, perhaps held in a
+                wider one; overflow of the cast shows as infinity or NaN here.
             original: The implementation's values before the cast.
         """
 
@@ -88,7 +90,20 @@ def _feed(
             return
         positions = torch.nonzero(mask).flatten() + first
         expected, got = expected[mask], got[mask]
-    tally.add(positions, expected, got.to(expected.dtype), got)
+    tally.add(positions, expected, _cast(got, expected.dtype), got)
+
+
+def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Round finite values to a dtype; NaN where it holds nothing that they could round to."""
+    if values.dtype == dtype:
+        return values
+    rounded = values.to(dtype)
+    bounds = CAST_BOUNDS.get(dtype_name(dtype))
+    if bounds is None:
+        return rounded
+    exact = measurable(values)
+    outside = (exact < bounds[0]) | (exact > bounds[1])
+    return measurable(rounded).masked_fill(outside, math.nan)
 
 
 def position_of(positions: torch.Tensor | int, offset: int) -> int:

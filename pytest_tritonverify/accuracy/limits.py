@@ -8,6 +8,7 @@ none is taken from `torch.finfo`, whose answers for some float8 formats are wron
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,14 @@ FLOAT_FORMATS: Mapping[str, FloatFormat] = {
     "float8_e4m3fnuz": FloatFormat(3, -10),
     "float8_e5m2": FloatFormat(2, -16),
     "float8_e5m2fnuz": FloatFormat(2, -17),
+}
+
+# Casts that do not round: some torch releases saturate float8_e4m3fn, which has no infinity, and
+# float8_e8m0fnu, which has no sign, takes a negative value's magnitude. Values outside these
+# bounds have no counterpart in the format.
+CAST_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "float8_e4m3fn": (-464.0, 464.0),
+    "float8_e8m0fnu": (0.0, math.inf),
 }
 
 # A complex output is judged as its parts, by the rows of the part's format.

@@ -58,7 +58,11 @@ def _forbid_reading(task: Path) -> None:
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], (str, bytes)):
-            path = arguments[0] if isinstance(arguments[0], str) else arguments[0].decode(errors="replace")
+            path = (
+                arguments[0]
+                if isinstance(arguments[0], str)
+                else arguments[0].decode(errors="replace")
+            )
             if path.rpartition("/")[2] in names and str(Path(path).resolve()) in forbidden:
                 raise PermissionError(
                     f"the implementation may not read {task.name}: it must compute the result "

@@ -13,7 +13,7 @@ _MAX_ITEMS = 256
 _MAX_TEXT = 200
 
 
-def describe(value: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one case a type
+def describe(value: object, depth: int = 0) -> Any:
     """Describe an input in JSON.
 
     A tensor is `{"type": "tensor", "shape": [...], "dtype": "torch.float16"}`; None, strings

@@ -38,12 +38,12 @@ class Device(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """Say what there is: `available`, and `name`, `count` or the `reason` that there is none."""
+        """Say what there is: `available`, and `name` and `count`, or the `reason` for none."""
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # noqa: B027 - nothing to wait for is an answer
         """Wait for launched kernels, so that a device fault surfaces here."""
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027 - nothing to give back is an answer
         """Give unused device memory back between cases."""
 
 

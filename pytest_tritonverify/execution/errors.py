@@ -82,9 +82,7 @@ def _is_user(filename: str, user_files: Collection[str]) -> bool:
     return any(filename == name or Path(name) in path.parents for name in user_files)
 
 
-def _location(
-    error: BaseException, user_files: Collection[str]
-) -> tuple[str | None, int | None]:
+def _location(error: BaseException, user_files: Collection[str]) -> tuple[str | None, int | None]:
     if isinstance(error, SyntaxError) and error.filename:
         return printable(error.filename), error.lineno
     found: tuple[str | None, int | None] = (None, None)

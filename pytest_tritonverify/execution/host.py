@@ -95,6 +95,8 @@ class Host:
         environment = {**os.environ, **self.config.device.environment(), **self.config.environment}
         # Tasks seed weights from hash(key): all workers must agree on it.
         environment["PYTHONHASHSEED"] = "0"
+        # `error` there would turn a kernel's warnings into failures.
+        environment.pop("PYTHONWARNINGS", None)
         # A pool of BLAS threads in the server would not survive the fork.
         environment.setdefault("OPENBLAS_NUM_THREADS", "1")
         if "PYTHONPATH" in environment:

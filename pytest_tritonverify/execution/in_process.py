@@ -90,8 +90,8 @@ class LocalHost:
         }
         if "triton" in sys.modules and "TRITON_INTERPRET" in missing:
             return {
-                "triton": "it was imported before --verify-in-process could set TRITON_INTERPRET=1; "
-                "set that variable before starting pytest"
+                "triton": "it was imported before --verify-in-process could set "
+                "TRITON_INTERPRET=1; set that variable before starting pytest"
             }
         os.environ.update(missing)
         return {}

@@ -39,9 +39,11 @@ def _first_tensor(values: Iterable[object]) -> torch.Tensor | None:
     for value in values:
         if isinstance(value, torch.Tensor):
             return value
-        nested = value.values() if isinstance(value, dict) else value
-        if isinstance(nested, (list, tuple)) or isinstance(value, dict):
-            found = _first_tensor(nested)
-            if found is not None:
-                return found
+        found = None
+        if isinstance(value, dict):
+            found = _first_tensor(value.values())
+        elif isinstance(value, (list, tuple)):
+            found = _first_tensor(value)
+        if found is not None:
+            return found
     return None

@@ -45,9 +45,9 @@ def children(pid: int) -> list[int]:
     """Return the direct children of a process, zombies included; empty when it is gone."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii")
+                text = (task / "children").read_text(encoding="ascii")
                 found.extend(int(word) for word in text.split())
     return found
 

@@ -122,10 +122,7 @@ def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tenso
     """Return the tensor inputs whose bits differ from what was passed in, by path."""
     changed: dict[str, torch.Tensor] = {}
     same_storage: dict[tuple[int, int], bool] = {}
-    sides = (
-        tensor_leaves({**dict(enumerate(a.args)), **(a.kwargs or {})}, "input")
-        for a in (before, after)
-    )
+    sides = (tensor_leaves(side.keyed(), "input") for side in (before, after))
     for (path, old), (_, new) in zip(*sides, strict=False):
         key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)  # noqa: SLF001 - identity
         if key not in same_storage:

@@ -94,9 +94,8 @@ class _Server:
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            ready, _, _ = select.select(
-                [self.control, self.wake_read, self.warden_alive], [], []
-            )
+            watched: list[Any] = [self.control, self.wake_read, self.warden_alive]
+            ready, _, _ = select.select(watched, [], [])
             if self.warden_alive in ready:
                 self._end()
             if self.wake_read in ready:
@@ -158,7 +157,7 @@ class _Server:
                 worker = importlib.import_module("pytest_tritonverify.execution.worker")
                 worker.main(channel)
             else:
-                os.set_inheritable(channel, True)
+                os.set_inheritable(channel, True)  # noqa: FBT003 - positional only
                 os.execv(sys.executable, _worker_command(channel))  # noqa: S606 - no shell wanted
         except BaseException:  # noqa: BLE001 - the child must never return into the server
             sys.excepthook(*sys.exc_info())

@@ -31,6 +31,10 @@ class Arguments:
         """Return all values, positional ones first."""
         return [*self.args, *(self.kwargs or {}).values()]
 
+    def keyed(self) -> dict[int | str, object]:
+        """Return all values by position or keyword."""
+        return {**dict(enumerate(self.args)), **(self.kwargs or {})}
+
     @classmethod
     def of(cls, group: object, what: str) -> Arguments:
         """Read what a task gives as one group of arguments.
@@ -75,7 +79,9 @@ class Task:
         make_groups = getattr(self.module, "get_input_groups", None)
         if make_groups is not None:
             groups = list(make_groups())
-            return [Arguments.of(g, f"group {k} of get_input_groups()") for k, g in enumerate(groups, 1)]
+            return [
+                Arguments.of(g, f"group {k} of get_input_groups()") for k, g in enumerate(groups, 1)
+            ]
         make_inputs = getattr(self.module, "get_inputs", None)
         if make_inputs is not None:
             return [Arguments.of(make_inputs(), "what get_inputs() returns")]

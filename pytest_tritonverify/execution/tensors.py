@@ -98,7 +98,7 @@ def unpack(spec: Node, fd: int | None, device: str = "cpu") -> Any:
 def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
     """Return a storage as a flat uint8 CPU tensor, without a copy where it is on the CPU."""
     flat = torch.empty(0, dtype=torch.uint8, device=storage.device)
-    flat.set_(storage)  # type: ignore[call-overload]
+    flat.set_(storage)
     return flat.cpu()
 
 
@@ -149,7 +149,10 @@ class _Writer:
             return {
                 "k": "dict",
                 "v": [
-                    [self.node(k, f"{path} key", depth + 1), self.node(v, f"{path}[{k!r}]", depth + 1)]
+                    [
+                        self.node(k, f"{path} key", depth + 1),
+                        self.node(v, f"{path}[{k!r}]", depth + 1),
+                    ]
                     for k, v in value.items()
                 ],
             }
@@ -198,7 +201,7 @@ class _Writer:
         start = -(-self._end // _ALIGNMENT) * _ALIGNMENT
         if size:
             os.ftruncate(self.fd, start + size)
-            view = memoryview(storage_bytes(storage).numpy())
+            view = storage_bytes(storage).numpy().data
             written = 0
             while written < size:
                 chunk = view[written : written + _WRITE_CHUNK]
@@ -287,18 +290,18 @@ class _Reader:
                 fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
             )
         for start, length in segments:
-            if not (0 <= start and 0 <= length and start + length <= size):
+            if not (start >= 0 and length >= 0 and start + length <= size):
                 raise wire.WireError(f"a segment [{start}, {length}] lies outside its memory")
             if length and memory is not None:
                 part = torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=length)
                 storage = part.untyped_storage()
             else:
-                storage = torch.UntypedStorage(0)
+                storage = torch.empty(0, dtype=torch.uint8).untyped_storage()
             if device != "cpu":
                 storage = part_on(storage, device)
             self._storages.append(storage)
 
-    def value(self, node: Node, depth: int) -> Any:  # noqa: C901, PLR0911 - one case a kind
+    def value(self, node: Node, depth: int) -> Any:  # noqa: PLR0911 - one case a kind
         if depth > _MAX_DEPTH:
             raise wire.WireError("a description of values is nested too deeply")
         kind = node["k"]
@@ -309,9 +312,7 @@ class _Reader:
         if kind == "slice":
             return slice(*(self.value(part, depth + 1) for part in node["v"]))
         if kind == "dict":
-            return {
-                self.value(k, depth + 1): self.value(v, depth + 1) for k, v in node["v"]
-            }
+            return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in node["v"]}
         if kind == "ndarray":
             return self.value(node["v"], depth + 1).numpy()
         items = [self.value(item, depth + 1) for item in node["v"]]
@@ -335,7 +336,7 @@ class _Reader:
             raise wire.WireError(
                 f"shape {shape} with strides {stride} reaches beyond {storage.nbytes()} bytes"
             )
-        tensor.set_(storage, offset, shape, stride)  # type: ignore[call-overload]
+        tensor.set_(storage, offset, shape, stride)
         if node["conj"]:
             tensor = tensor.conj()
         if node["neg"]:
@@ -362,7 +363,9 @@ def _record(node: Node, items: list[Any]) -> Any:
     if len(fields) != len(items):
         raise wire.WireError(f"{len(items)} values for the fields {fields}")
     # The names become source text in the class maker: let through nothing but identifiers.
-    proper = all(isinstance(n, str) and re.fullmatch(r"[A-Za-z]\w{0,99}", n) for n in [node["name"], *fields])
+    proper = all(
+        isinstance(n, str) and re.fullmatch(r"[A-Za-z]\w{0,99}", n) for n in [node["name"], *fields]
+    )
     try:
         if node["k"] == "namedtuple":
             return namedtuple(node["name"], fields)(*items) if proper else tuple(items)  # noqa: PYI024 - made at run time

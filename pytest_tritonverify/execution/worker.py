@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import sys
-import warnings
 from typing import Any, Protocol
 
 from pytest_tritonverify.execution import errors, wire
@@ -65,12 +64,10 @@ def main(channel_fd: int) -> None:
     sys.argv = ["tritonverify-worker"]
     # New streams on the pipe: the old ones were made for other files. Line by line, so that a
     # crash doesn't take with it what stands in a buffer.
-    sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
-    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: PTH123, SIM115
+    sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     faulthandler.enable()
     faulthandler.register(STACK_SIGNAL, all_threads=True)
-    # A user's `-W error` is for the judge's process; a kernel's numpy warnings are no verdict.
-    warnings.simplefilter("default")
     start = channel.receive()
     if start is None:
         return

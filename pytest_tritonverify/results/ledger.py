@@ -6,7 +6,6 @@ One process of a run owns the ledger: pytest's own, or under pytest-xdist the co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import loading
@@ -15,6 +14,7 @@ from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import CaseRecord
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from collections.abc import Mapping, Sequence
 
     from pytest_tritonverify.catalogue import CaseEntry
@@ -154,7 +154,12 @@ class Ledger:
         if earlier is not None and record.passed and not earlier.passed:
             data = record.to_json()
             record = CaseRecord.from_json(
-                {**data, "flaky": True, "error_msg": earlier.error_msg, "error_type": earlier.error_type}
+                {
+                    **data,
+                    "flaky": True,
+                    "error_msg": earlier.error_msg,
+                    "error_type": earlier.error_type,
+                }
             )
         account.records[record.case_idx] = record
         if environment is not None:

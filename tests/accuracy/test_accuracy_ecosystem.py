@@ -89,7 +89,12 @@ def judge(golden: torch.Tensor, actual: torch.Tensor) -> OutputsVerdict:
 
 
 def check(golden: torch.Tensor, actual: torch.Tensor, name: str) -> None:
-    cast = actual.to(golden.dtype).double().tolist()
+    cast = [
+        math.nan if name == "float8_e4m3fn" and abs(exact) > 464 else rounded
+        for exact, rounded in zip(
+            actual.double().tolist(), actual.to(golden.dtype).double().tolist(), strict=True
+        )
+    ]
     expected = oracle(golden.double().tolist(), actual.double().tolist(), cast, ROWS[name])
     verdict = judge(golden, actual)
     assert verdict.error_type == expected.error_type
@@ -143,7 +148,7 @@ ELEMENT = st.tuples(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(elements=st.lists(ELEMENT, min_size=1, max_size=50), equal=st.integers(0, 300))
 def test_every_format_agrees_with_the_oracle_at_the_thresholds(
     name: str, elements: list[tuple[int, int, int]], equal: int
@@ -166,7 +171,7 @@ def joined(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     bits=st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=60),
     other=st.sampled_from(["float16", "bfloat16", "float32", "float64"]),
@@ -195,7 +200,7 @@ def test_special_values_against_each_other(name: str) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(("bad", "passed"), [(0, True), (1, True), (2, False)])
 def test_one_percent_may_miss_the_tolerance_but_not_the_limit(
-    name: str, bad: int, passed: bool
+    name: str, bad: int, *, passed: bool
 ) -> None:
     dtype = getattr(torch, name)
     row = ROWS[name]
@@ -234,14 +239,15 @@ def test_an_overflow_in_the_cast_is_a_violation_with_an_unknown_difference() -> 
     assert "70000.0" in verdict.message
 
 
-def test_a_cast_that_yields_nan_is_a_violation_too() -> None:
-    golden = torch.full((100,), 448.0).to(torch.float8_e4m3fn)
-    actual = torch.full((100,), 448.0)
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz"])
+def test_overflow_in_a_cast_is_a_violation_even_where_torch_saturates(name: str) -> None:
+    golden = torch.full((100,), 240.0).to(getattr(torch, name))
+    actual = torch.full((100,), 240.0)
     actual[3] = 1e6
     verdict = judge(golden, actual)
     assert verdict.error_type == "AccuracyError"
     assert verdict.metrics is not None
-    assert verdict.metrics["max_abs_diff"] in {None, 0.0}
+    assert verdict.metrics["max_abs_diff"] is None
     assert (verdict.metrics["over_count"], verdict.metrics["matched_count"]) == (1, 99)
 
 

@@ -92,7 +92,7 @@ EXAMPLES: list[tuple[str, torch.dtype, list[Pair], bool, bool]] = [
     [pytest.param(*rest, id=row) for row, *rest in EXAMPLES],
 )
 def test_both_standards_decide_as_computed(
-    dtype: torch.dtype, pairs: list[Pair], by_eco: bool, by_fallback: bool
+    dtype: torch.dtype, pairs: list[Pair], *, by_eco: bool, by_fallback: bool
 ) -> None:
     assert eco(dtype, pairs)[0] is by_eco
     assert fallback(dtype, pairs)[0] is by_fallback
@@ -142,7 +142,7 @@ def test_example_14_float64_is_evaluated_in_float64() -> None:
 
 
 @pytest.mark.parametrize(("small", "passed"), [(1, True), (2, False)])
-def test_example_15_small_values_match_and_yet_lift_the_mean(small: int, passed: bool) -> None:
+def test_example_15_small_values_match_and_yet_lift_the_mean(small: int, *, passed: bool) -> None:
     pairs = [*[PAD] * (100 - small), *[(0.0, 2**-30)] * small]
     golden, actual = tensors(torch.float64, pairs)
     verdict = judge_outputs(golden, actual, input_type=FLOAT_INPUTS, rules=Rules())
@@ -162,7 +162,7 @@ def test_example_15_small_values_match_and_yet_lift_the_mean(small: int, passed:
     ],
 )
 def test_example_18_integer_differences_do_not_wrap(
-    dtype: torch.dtype, golden: int, actual: int, passed: bool, difference: int
+    dtype: torch.dtype, golden: int, actual: int, *, passed: bool, difference: int
 ) -> None:
     verdict = judge_outputs(
         torch.tensor([golden], dtype=dtype),
