@@ -33,7 +33,9 @@ class Arguments:
 
     def keyed(self) -> dict[int | str, object]:
         """Return all values by position or keyword."""
-        return {**dict(enumerate(self.args)), **(self.kwargs or {})}
+        keyed: dict[int | str, object] = dict(enumerate(self.args))
+        keyed.update(self.kwargs or {})
+        return keyed
 
     @classmethod
     def of(cls, group: object, what: str) -> Arguments:
