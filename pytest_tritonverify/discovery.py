@@ -6,6 +6,7 @@ import ast
 import fnmatch
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,13 +66,16 @@ def pair_of(implementation: Path) -> Pair | None:
     """Return the pair of an implementation file, or None where there is no task for it.
 
     Both `<op>` and `<variant>` may hold `_triton_`: the split for which a task file exists
-    wins, the longest operator name first.
+    wins, the longest operator name first. A task that has implementations of its own is none,
+    whatever lies beside it: `a_triton_torch.py` can be named like both.
     """
     if implementation.suffix != ".py":
         return None
     for op, variant in _splits(implementation.stem):
         task = implementation.with_name(f"{op}{TASK_SUFFIX}.py")
         if task.is_file():
+            if is_task(implementation) and implementations_of(implementation):
+                return None
             return Pair(op, variant, task, implementation)
     return None
 
@@ -95,7 +99,8 @@ def is_task(path: Path) -> bool:
 def implementations_of(task: Path) -> list[Pair]:
     """Return the pairs of a task file, sorted by variant."""
     op = task.stem.removesuffix(TASK_SUFFIX)
-    pairs = (pair_of(path) for path in task.parent.glob(f"{_escaped(op)}_triton_*.py"))
+    found = task.parent.glob(f"{_escaped(op)}{_SEPARATOR}*.py")
+    pairs = (pair_of(path) for path in found if path.is_file())
     return sorted(pair for pair in pairs if pair is not None and pair.task == task)
 
 
@@ -131,17 +136,15 @@ def walk(folders: Collection[Path], ignored: Callable[[Path], bool]) -> Findings
     for path in sorted({p for folder in folders for p in _files(folder, ignored)}):
         if path.name == "conftest.py":
             intruders.append(path)
+        elif (pair := pair_of(path)) is not None:
+            pairs[path] = pair
         elif is_task(path):
             if not implementations_of(path):
                 op = path.stem.removesuffix(TASK_SUFFIX)
                 lonely[path] = f"no implementation {op}_triton_<variant>.py beside it"
-        elif _SEPARATOR in path.stem:
-            pair = pair_of(path)
-            if pair is not None:
-                pairs[path] = pair
-            elif splits := _splits(path.stem):
-                wanted = " or ".join(f"{op}{TASK_SUFFIX}.py" for op, _ in splits)
-                lonely[path] = f"no task file {wanted} beside it"
+        elif splits := _splits(path.stem):
+            wanted = " or ".join(f"{op}{TASK_SUFFIX}.py" for op, _ in splits)
+            lonely[path] = f"no task file {wanted} beside it"
     return Findings(tuple(pairs.values()), tuple(lonely.items()), tuple(intruders))
 
 
@@ -154,17 +157,26 @@ def _files(folder: Path, ignored: Callable[[Path], bool]) -> Iterator[Path]:
 
 
 def class_line(path: Path, name: str) -> int | None:
-    """Return the line, from 1, of the last top-level class of a name; None without one."""
+    """Return the line, from 1, of the last class of a name that the module defines, or None.
+
+    Classes within functions and within other classes are none of the module's.
+    """
     try:
-        tree = ast.parse(path.read_bytes())
+        with warnings.catch_warnings():
+            # Of the user's code; they would stand in pytest's summary without a file name.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    lines = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and node.name == name
-    ]
-    return lines[-1] if lines else None
+    lines: list[int] = []
+    pending: list[ast.AST] = [tree]
+    while pending:
+        for node in ast.iter_child_nodes(pending.pop()):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                lines.append(node.lineno)
+            elif not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                pending.append(node)
+    return max(lines, default=None)
 
 
 def is_real_pair(pair: Pair) -> bool:
@@ -176,7 +188,9 @@ def is_real_pair(pair: Pair) -> bool:
     sources = ((pair.task, "Model"), (pair.implementation, "ModelNew"))
     try:
         return all(
-            re.search(rf"^\s*class\s+{name}\b", path.read_text("utf-8", "replace"), re.MULTILINE)
+            re.search(
+                rf"^\s*class\s+{name}\b", path.read_text("utf-8-sig", "replace"), re.MULTILINE
+            )
             for path, name in sources
         )
     except OSError:

@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import re
 
-_WANTS_DEVICE = re.compile(
+# Messages of torch and triton themselves.
+_LIBRARIES_WANT_DEVICE = re.compile(
     r"not compiled with CUDA|No CUDA GPUs are available|Found no NVIDIA driver"
-    r"|0 active drivers|torch has no attribute 'npu'|module 'torch' has no attribute 'npu'"
-    r"|No module named 'torch_npu'|must be (on|a) (the )?(CUDA|GPU|NPU)|on a? ?(CUDA|GPU) device"
-    r"|(cuda|npu|gpu) tensors?\b|requires? (a )?(CUDA|GPU|NPU)|is_cuda|is_npu"
-    r"|Expected one of cpu, cuda|device type at start of device string: npu"
-    r"|no accelerator|Cannot initialize CUDA|driver.*not (found|installed)",
+    r"|Cannot initialize CUDA|requires a CUDA or other accelerator|libcuda\.so"
+    r"|on a CUDA device but torch\.cuda\.is_available\(\) is False|from the '(CUDA|NPU)' backend"
+    r"|\b0 active drivers"
+    r"|has no attribute '(is_)?npu'|No module named 'torch_npu'"
+    r"|device type at start of device string: npu"
+)
+_NAME = r"((Ascend|NVIDIA) )?\b(CUDA|GPU|NPU)s?\b"
+_KIND = r"( (tensors?|inputs?|devices?|memory))?"
+# What an author's own words look like; a device that is only mentioned is no demand for one.
+_AUTHOR_WANTS_DEVICE = re.compile(
+    r"\b(CUDA|GPU|NPU)[ -]tensors?\b"
+    rf"|\b(on|to|requires?|needs?|expects?|expected|be|no|only( supports?)?) ((the|an?) )?{_NAME}"
+    rf"{_KIND}(?=$|\W*\n|[.,;:!?()]| (but|and|or|for|to|not|is|are|got|found|in)\b)"
+    rf"|{_NAME}{_KIND} ((is|are) )?(expected|required|needed|not available|not found)\b",
     re.IGNORECASE,
 )
+# In the line of code that raised, where the message itself may say nothing.
+_ASKS_FOR_DEVICE = re.compile(r"\.is_cuda\b|\.is_npu\b|\bdevice\b.*[\"'](cuda|npu)\b")
+_OUT_OF_MEMORY = re.compile(r"DefaultCPUAllocator: can't allocate memory")
 
 
-def hint(device: str, error_type: str, message: str) -> str | None:
+def hint(device: str, error_type: str, message: str, code: str) -> str | None:
     """Return a sentence on what to try, or None where nothing is known.
 
     Args:
         device: the device of the run.
         error_type: the exception's name.
         message: the exception's text.
+        code: the line of the user's code that raised.
     """
-    if device == "cpu" and _WANTS_DEVICE.search(message):
+    if device == "cpu" and _wants_device(error_type, message, code):
         return (
             "This code asks for an accelerator, and this run judges on the CPU, on Triton's "
-            "interpreter. Take the device from the inputs (`x.device`) instead of naming it, or "
-            "judge on the accelerator with --verify-device=cuda."
+            "interpreter. Take the device from the inputs (`x.device`) instead of naming or "
+            "testing for one, or judge on a machine that has it, with --verify-device."
         )
     if error_type == "ModuleNotFoundError":
         return "Install the package for the Python that runs pytest, or drop the import."
-    if error_type in ("OutOfMemoryError", "MemoryError"):
+    if error_type in ("OutOfMemoryError", "MemoryError") or _OUT_OF_MEMORY.search(message):
         return "The case does not fit into memory here; try smaller shapes."
     return None
+
+
+def _wants_device(error_type: str, message: str, code: str) -> bool:
+    if _LIBRARIES_WANT_DEVICE.search(message) or _AUTHOR_WANTS_DEVICE.search(message):
+        return True
+    complains = error_type == "AssertionError" or re.search(r"\braise\b", code)
+    return bool(complains and _ASKS_FOR_DEVICE.search(code))

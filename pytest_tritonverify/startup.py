@@ -63,9 +63,8 @@ def _findings(config: pytest.Config, activation: Activation) -> Findings:
     patterns = config.getini("norecursedirs")
     cwd = config.invocation_params.dir
     ignored = frozenset((cwd / path).resolve() for path in options.ignore or ())
-    return discovery.walk(
-        activation.dirs, lambda path: is_ignored(path, patterns, ignored, options.ignore_glob or ())
-    )
+    globs = [str(cwd / glob) for glob in options.ignore_glob or ()]
+    return discovery.walk(activation.dirs, lambda path: is_ignored(path, patterns, ignored, globs))
 
 
 def activate(config: pytest.Config) -> None:

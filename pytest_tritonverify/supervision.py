@@ -145,7 +145,7 @@ class Process:
             lines.append(f"Raised by {self._label} in phase '{error['phase']}'.")
         if error["traceback"]:
             lines.append(str(error["traceback"]))
-        advice = hints.hint(self._device, name, message)
+        advice = hints.hint(self._device, name, message, str(error["code"] or ""))
         if advice:
             lines.append(f"Hint: {advice}")
         failure = Failure(

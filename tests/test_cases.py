@@ -1,4 +1,7 @@
-"""Whole runs over pairs with known verdicts: the result files must say what is expected."""
+"""Whole runs over pairs with known verdicts: the result files must say what is expected.
+
+They run on the CPU interpreter everywhere, and on the GPU too where there is one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_tritonverify import detection
 from pytest_tritonverify.results.result_file import SCHEMA_PATH
 
 _ROOT = Path(__file__).parents[1]
@@ -56,6 +60,16 @@ _CASES = [
     if case.folder.name not in _HIDDEN_STATE | _LOW_PRECISION
 ]
 
+# What differs where implementations run on a GPU: total, passed, error types.
+_ON_CUDA: dict[str, tuple[int, int, list[str]]] = {
+    "59_reference_refuses_cpu": (1, 1, []),
+    "64_kernel_does_not_compile": (3, 2, ["CompilationError"]),
+    "does_not_compile": (2, 1, ["CompilationError"]),
+    "hard_coded_cuda": (2, 2, []),
+}
+
+_DEVICES = ["cpu", *(["cuda"] if detection.likely(("cuda",)) else [])]
+
 
 def _verify(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"]
@@ -77,8 +91,14 @@ def _strict_json(path: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.fixture(scope="module", params=_DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    """Where implementations run."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def judged(device: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Judge all cases, one run for each set of options; results by the folder's name."""
     results: dict[str, dict[str, Any]] = {}
     for options in dict.fromkeys(case.options for case in _CASES):
@@ -86,7 +106,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         names = [case.folder for case in _CASES if case.options == options]
         for folder in names:
             shutil.copytree(folder, root / folder.name)
-        run = _verify(root, *options)
+        run = _verify(root, f"--verify-device={device}", *options)
         assert run.returncode in (0, 1), run.stdout + run.stderr
         for folder in names:
             (path,) = (root / folder.name).glob("verify_result*.json")
@@ -95,18 +115,20 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.folder.name)
-def test_verdict(case: Case, judged: dict[str, dict[str, Any]]) -> None:
+def test_verdict(case: Case, device: str, judged: dict[str, dict[str, Any]]) -> None:
     result, expect = judged[case.folder.name], case.expected["expect"]
-    also_ok = case.expected.get("also_ok", {})
+    total, passed, kinds = expect["total_cases"], expect["passed_cases"], expect["error_types"]
+    if device == "cuda" and case.folder.name in _ON_CUDA:
+        total, passed, kinds = _ON_CUDA[case.folder.name]
     counts = (result["total_cases"], result["passed_cases"])
-    assert counts == (expect["total_cases"], expect["passed_cases"]), result["failures"]
+    assert counts == (total, passed), result["failures"]
     types = sorted({failure["error_type"] for failure in result["failures"]})
     if case.expected.get("worker_dies") in ("exit", "signal"):
         assert types == ["WorkerCrash"]
     else:
-        assert types in [expect["error_types"], *also_ok.get("error_types", [])]
+        assert types in [kinds, *case.expected.get("also_ok", {}).get("error_types", [])]
     assert result["op_name"] == case.expected["op_name"]
-    assert result["failed_cases"] == expect["total_cases"] - expect["passed_cases"]
+    assert result["failed_cases"] == total - passed
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.folder.name)
@@ -163,6 +185,13 @@ def test_compile_error_keeps_the_inner_message(judged: dict[str, dict[str, Any]]
     assert "power of 2" in failure["error_msg"]
 
 
+def test_golden_falls_back_to_the_accelerator(
+    device: str, judged: dict[str, dict[str, Any]]
+) -> None:
+    (case,) = judged["59_reference_refuses_cpu"]["cases"]
+    assert case["golden_device"] == (None if device == "cpu" else device)
+
+
 def test_signal_is_named(judged: dict[str, dict[str, Any]]) -> None:
     (failure,) = judged["52_segfault_in_second_case"]["failures"]
     assert failure["case_idx"] == 2
@@ -170,7 +199,7 @@ def test_signal_is_named(judged: dict[str, dict[str, Any]]) -> None:
 
 
 def test_reference_failure_is_told_apart(judged: dict[str, dict[str, Any]]) -> None:
-    (case,) = judged["59_reference_refuses_cpu"]["cases"]
+    case = next(c for c in judged["reference_raises"]["cases"] if c["status"] == "failed")
     assert (case["side"], case["phase"]) == ("reference", "forward")
     assert "failure of the reference" in case["error_msg"]
 
@@ -189,7 +218,8 @@ def test_index_rule_is_warned_about(judged: dict[str, dict[str, Any]]) -> None:
     assert [warning["code"] for warning in case["warnings"]] == ["index_by_quantisation_rule"]
 
 
-def test_hard_coded_device_gets_a_hint(judged: dict[str, dict[str, Any]]) -> None:
+def test_hard_coded_device_gets_a_hint(device: str, judged: dict[str, dict[str, Any]]) -> None:
+    assert (device == "cuda") == (not judged["hard_coded_cuda"]["failures"])
     for failure in judged["hard_coded_cuda"]["failures"]:
         assert "Hint: This code asks for an accelerator" in failure["error_msg"]
 
@@ -200,11 +230,11 @@ def test_hang_shows_the_line_of_the_loop(judged: dict[str, dict[str, Any]]) -> N
     assert re.search(r'File ".*square_triton_ascend_impl\.py", line \d+ in', failure["error_msg"])
 
 
-def test_examples_are_all_green(tmp_path: Path) -> None:
+def test_examples_are_all_green(device: str, tmp_path: Path) -> None:
     root = tmp_path / "examples"
     shutil.copytree(_ROOT / "examples", root, ignore=shutil.ignore_patterns("broken", "*.json"))
     shutil.copy(_ROOT / "examples/add_scaled/add_scaled.json", root / "add_scaled")
-    run = _verify(root)
+    run = _verify(root, f"--verify-device={device}")
     assert run.returncode == 0, run.stdout
     pairs = list(root.glob("*/*_triton_*.py"))
     results = [_strict_json(path) for path in root.glob("*/verify_result*.json")]

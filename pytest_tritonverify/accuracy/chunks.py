@@ -9,7 +9,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 """Numbers per piece: large enough to hide call overheads, small enough to stay in a cache."""
 
 

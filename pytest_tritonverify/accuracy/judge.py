@@ -110,7 +110,8 @@ class _Judge:
         for side, value in (("the golden", golden), ("the output", actual)):
             reason = refusal(value, bits_only=bits_only)
             if reason is not None:
-                return _rejected(path, golden, (f"{side} {reason}",))
+                known = None if value is golden else golden
+                return _rejected(path, known, (f"{side} {reason}",))
         golden, actual = detached(golden), detached(actual)
         problem = shape_problem(golden, actual)
         problem = problem or dtype_problem(golden, actual, bits_only=bits_only)

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from .dtypes import kind_of
+from .structure import is_plain_tensor
 from .verdict import Caution
 
 if TYPE_CHECKING:
     from .dtypes import Kind
 
 _INT64 = torch.iinfo(torch.int64)
-# Buffer is younger than the oldest torch supported.
-_PLAIN_TYPES = (
-    torch.Tensor,
-    torch.nn.Parameter,
-    getattr(torch.nn, "Buffer", torch.nn.Parameter),
-)
-
 _KIND_NAMES: dict[Kind, str] = {
     "float": "floating point",
     "int": "integer",
@@ -108,7 +102,7 @@ def refusal(value: Value, *, bits_only: bool) -> str | None:
     tensor = value.tensor
     if tensor is None or value.is_number:
         return None
-    if type(tensor) not in _PLAIN_TYPES:
+    if not is_plain_tensor(tensor):
         return (
             f"is a tensor subclass ({type(tensor).__module__}.{type(tensor).__qualname__}), whose "
             f"own operators could answer the comparison; return a plain torch.Tensor"

@@ -21,6 +21,11 @@ _MOST_LISTED = 10
 NodeKind = Literal["value", "sequence", "mapping", "record", "none", "str", "unsupported"]
 
 
+# Buffer is younger than the oldest torch supported.
+_PLAIN_TENSORS = frozenset(
+    {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.nn.Parameter)}
+)
+
 _KINDS_BY_TYPE: tuple[tuple[tuple[type, ...], NodeKind], ...] = (
     ((torch.Tensor, bool, int, float, complex), "value"),
     ((type(None),), "none"),
@@ -89,9 +94,14 @@ def node_kind(value: object) -> NodeKind:
     return "unsupported"
 
 
+def is_plain_tensor(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor is no subclass, whose answers to any question may be its own."""
+    return type(tensor) in _PLAIN_TENSORS
+
+
 def describe(value: object) -> str:
     """Return a short text for a node, for messages."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and is_plain_tensor(value):
         return f"a tensor of shape {list(value.shape)} and dtype {value.dtype}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
@@ -101,7 +111,7 @@ def describe(value: object) -> str:
     if kind == "record":
         fields = shorten(str(list(_fields(value))))
         return f"a dataclass {type(value).__name__} with fields {fields}"
-    if kind == "unsupported":
+    if kind == "unsupported" or isinstance(value, torch.Tensor):
         return f"an object of type {type(value).__module__}.{type(value).__qualname__}"
     return "None" if value is None else f"{type(value).__name__} {shorten(repr(value))}"
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pytest_tritonverify.execution import interpreter, loading, running
+from pytest_tritonverify import interpreter
+from pytest_tritonverify.execution import loading, running
 from pytest_tritonverify.execution.devices import DEVICES
 
 if TYPE_CHECKING:
@@ -48,28 +52,52 @@ class Candidate:
 
 
 def _forbid_reading(task: Path) -> None:
-    """Refuse to open the task file in this process, by import or otherwise.
+    """Refuse to open the task file and its compiled forms in this process, by whatever name.
 
     Audit hooks can't be taken out again by Python code. Other processes and native code can
     still read the file; the trust model says so.
     """
-    forbidden = {str(task), importlib.util.cache_from_source(str(task))}
-    names = {Path(path).name for path in forbidden}
+    compiled = re.compile(re.escape(task.stem) + r"(\..*)?\.pyc")
+    folders = {
+        folder.resolve()
+        for folder in (
+            task.parent,
+            task.parent / "__pycache__",
+            Path(importlib.util.cache_from_source(str(task))).parent,
+        )
+    }
+    original = _identity(task)
+
+    def forbidden(path: Path) -> bool:
+        # By identity, because links give a file other names; the task may be replaced meanwhile.
+        found = _identity(path)
+        if found is not None and found in (original, _identity(task)):
+            return True
+        if path.name != task.name and not compiled.fullmatch(path.name):
+            return False
+        # A relative name that isn't there is relative to the descriptor of some other folder.
+        return found is None or path.resolve().parent in folders
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(arguments[0], (str, bytes)):
-            path = (
-                arguments[0]
-                if isinstance(arguments[0], str)
-                else arguments[0].decode(errors="replace")
-            )
-            if path.rpartition("/")[2] in names and str(Path(path).resolve()) in forbidden:
+        if event != "open" or isinstance(arguments[0], int):
+            return
+        with contextlib.suppress(TypeError, ValueError):
+            if forbidden(Path(os.fsdecode(arguments[0]))):
                 raise PermissionError(
                     f"the implementation may not read {task.name}: it must compute the result "
                     "itself, without the reference"
                 )
 
     sys.addaudithook(hook)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file apart from all others, whatever it is called."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _poison_fresh_memory() -> None:

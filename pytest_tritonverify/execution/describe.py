@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
+import os
 import sys
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +16,17 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pytest_tritonverify.execution import describing, loading, naming
 from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.execution.task import Task, seeded_groups
+from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
 
 # Files below these are part of the installation, which the cache's key holds as versions.
-_INSTALLED = tuple({sys.prefix, sys.base_prefix, "/usr", "/proc", "/sys", "/dev", "/etc"})
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+_INSTALLED = ("/proc/", "/sys/", "/dev/", *(f"{sysconfig.get_path(n)}/" for n in _LIBRARIES))
 
 
 def create(request: Message, phase: Phase) -> Describe:
@@ -40,16 +46,8 @@ class Describe:
 
     def do_describe(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], None]:
         """List the cases: number, input descriptions, and the files that decided about them."""
-        opened: set[str] = set()
-        _record_opened_files(opened)
-        self._phase.enter("import")
-        task = Task(self._path, self._op)
-        self._phase.enter("inputs")
-        mode: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        if request["fake"]:
-            mode = FakeTensorMode(allow_non_fake_inputs=True)
-        with mode, torch.no_grad():
-            groups = seeded_groups(task, self._device)
+        with loading.working_in(self._path.parent), _record_opened_files() as opened:
+            groups = self._groups(fake=request["fake"])
         cases = []
         for number, group in enumerate(groups, 1):
             values = group.values()
@@ -61,7 +59,20 @@ class Describe:
                 }
             )
         looked_for = [] if cases else self._data_files_looked_for(opened)
-        return {"cases": cases, "files": _digests(opened), "looked_for": looked_for}, None
+        # What decides where the data are takes part too, so that a file that appears counts.
+        places = loading.data_candidates(self._path, self._op)
+        files = opened | {str(path) for place in places for path in place}
+        return {"cases": cases, "files": _digests(files), "looked_for": looked_for}, None
+
+    def _groups(self, *, fake: bool) -> list[Arguments]:
+        self._phase.enter("import")
+        task = Task(self._path, self._op)
+        self._phase.enter("inputs")
+        mode: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if fake:
+            mode = FakeTensorMode(allow_non_fake_inputs=True)
+        with mode, torch.no_grad():
+            return seeded_groups(task, self._device)
 
     def _data_files_looked_for(self, opened: set[str]) -> list[str]:
         """Name data files that a task without cases seems to lack."""
@@ -74,17 +85,28 @@ class Describe:
         return sorted(missing)
 
 
-def _record_opened_files(opened: set[str]) -> None:
-    """Note every file of the user's that is opened from now on."""
+@contextlib.contextmanager
+def _record_opened_files() -> Iterator[set[str]]:
+    """Note every file of the user's that is opened, or looked for, from now on."""
+    opened: set[str] = set()
+    listening = True
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], str):
+        if event != "open" or not listening:
             return
-        path = str(Path(arguments[0]).absolute())
-        if not path.startswith(_INSTALLED) and "__pycache__" not in path:
-            opened.add(path)
+        with contextlib.suppress(TypeError, ValueError):  # a descriptor; no path at all
+            path = os.path.abspath(os.fsdecode(arguments[0]))  # noqa: PTH100 - resolves `..` too
+            if "__pycache__" in path:
+                # A module comes from there only as long as its source stays the same.
+                path = importlib.util.source_from_cache(path)
+            if not path.startswith(_INSTALLED):
+                opened.add(path)
 
     sys.addaudithook(hook)
+    try:
+        yield opened
+    finally:
+        listening = False
 
 
 def _digests(paths: set[str]) -> dict[str, str | None]:

@@ -8,12 +8,15 @@ from typing import Any
 
 import torch
 
+from pytest_tritonverify.execution import errors
+
 # A description is for reading: what is longer than this is cut.
 _MAX_ITEMS = 256
 _MAX_TEXT = 200
+_MAX_BITS = 256
 
 
-def describe(value: object, depth: int = 0) -> Any:
+def describe(value: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one case a type
     """Describe an input in JSON.
 
     A tensor is `{"type": "tensor", "shape": [...], "dtype": "torch.float16"}`; None, strings
@@ -22,10 +25,12 @@ def describe(value: object, depth: int = 0) -> Any:
     """
     if isinstance(value, torch.Tensor):
         return {"type": "tensor", "shape": [int(n) for n in value.shape], "dtype": str(value.dtype)}
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int) and value.bit_length() <= _MAX_BITS:
+        return int(value)
     if isinstance(value, str):
-        return value if len(value) <= _MAX_TEXT else value[:_MAX_TEXT] + "..."
+        return _cut(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"type": "float", "value": str(value)}
     if depth < 8:  # noqa: PLR2004 - as deep as anybody reads
@@ -44,15 +49,25 @@ def _items(value: object, depth: int) -> Any:
             described.append(f"... {len(value) - _MAX_ITEMS} more")
         return described
     if isinstance(value, dict):
-        return {str(key): describe(item, depth) for key, item in list(value.items())[:_MAX_ITEMS]}
+        items = list(value.items())[:_MAX_ITEMS]
+        return {_key(key): describe(item, depth) for key, item in items}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: describe(getattr(value, f.name), depth) for f in dataclasses.fields(value)}
     return None
 
 
+def _key(key: object) -> str:
+    return _cut(key) if isinstance(key, str) else _text(key)
+
+
 def _text(value: object) -> str:
     try:
-        text = repr(value)
+        return _cut(repr(value))
     except Exception as error:  # noqa: BLE001 - user code
-        text = f"<repr raised {type(error).__name__}>"
-    return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "..."
+        if isinstance(value, int):  # Python limits the decimal digits that it writes
+            return _cut(hex(value))
+        return f"<repr raised {errors.type_name(error)}>"
+
+
+def _cut(text: str) -> str:
+    return errors.printable(text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "...")

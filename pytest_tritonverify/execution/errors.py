@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import linecache
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 # Enough for any honest message; a result keeps less, both ends of it.
 _MESSAGE_LIMIT = 20_000
 _LINE_LIMIT = 500
+_KEPT_LINES = 20
+# Of the exceptions that led to one, and of those that a group holds.
+_MAX_CAUSES = 8
 
 
 def clip(text: str, limit: int) -> str:
     """Shorten a text to `limit` characters, keeping both ends."""
     if len(text) <= limit:
         return text
-    note = f"\n... {len(text) - limit} characters left out ...\n"
-    head = (limit - len(note)) * 2 // 3
-    tail = limit - len(note) - head
-    return text[:head] + note + text[len(text) - tail :]
+    note, kept = "", limit
+    # Twice: the note's own length decides how much more is left out.
+    for _ in range(2):
+        note = f"\n... {len(text) - kept} characters left out ...\n"
+        kept = limit - len(note)
+    if kept <= 0:
+        return text[:limit]
+    head = kept * 2 // 3
+    return text[:head] + note + text[len(text) - (kept - head) :]
 
 
 def printable(text: str) -> str:
     """Replace what UTF-8 can't hold (lone surrogates of undecodable bytes)."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    # Not the text's own method: a subclass may bring another one.
+    return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
 
 
 def message_of(error: BaseException) -> str:
@@ -34,7 +44,7 @@ def message_of(error: BaseException) -> str:
     try:
         text = str(error)
     except BaseException as inner:  # noqa: BLE001 - user code
-        text = f"<the message can't be shown: its __str__ raised {type(inner).__name__}>"
+        text = f"<the message can't be shown: its __str__ raised {type_name(inner)}>"
     return clip(printable(text), _MESSAGE_LIMIT)
 
 
@@ -54,19 +64,15 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
             to begin and to locate there.
 
     Returns:
-        `type`, `message` (causes included), `phase`, `traceback` (text), and `file` and `line`
-        of the innermost user frame, or null.
+        `type`, `message` (causes and a group's members included), `phase`, `traceback` (text), and of the innermost
+        user frame `file` and `line`, or null, and the line's `code`.
     """
     file, line = _location(error, user_files)
     message = message_of(error)
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    seen = {id(error)}
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        text = message_of(cause)
+    for word, other in (*_members(error), *(("caused by", link) for link in _causes(error))):
+        text = message_of(other)
         if text not in message:
-            message = f"{message}\ncaused by {type_name(cause)}: {text}"
-        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+            message = f"{message}\n{word} {type_name(other)}: {text}"
     return {
         "type": type_name(error),
         "message": clip(message, _MESSAGE_LIMIT),
@@ -74,7 +80,29 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
         "traceback": _traceback(error, user_files),
         "file": file,
         "line": line,
+        "code": linecache.getline(file, line).strip() if file and line else "",
     }
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions that led to one, the nearest first, as Python's traceback shows them."""
+    seen = {id(error)}
+    link: BaseException | None = error
+    while link is not None and len(seen) <= _MAX_CAUSES:
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        if link is None or id(link) in seen:
+            return
+        seen.add(id(link))
+        yield link
+
+
+def _members(error: BaseException) -> list[tuple[str, BaseException]]:
+    """Return the exceptions of a group. Python 3.10 has no groups, but a backport of them."""
+    members = getattr(error, "exceptions", ())
+    if not isinstance(members, tuple):
+        return []
+    found = [member for member in members if isinstance(member, BaseException)]
+    return [("holding", member) for member in found[:_MAX_CAUSES]]
 
 
 def _is_user(filename: str, user_files: Collection[str]) -> bool:
@@ -83,16 +111,17 @@ def _is_user(filename: str, user_files: Collection[str]) -> bool:
 
 
 def _location(error: BaseException, user_files: Collection[str]) -> tuple[str | None, int | None]:
-    if isinstance(error, SyntaxError) and error.filename:
-        return printable(error.filename), error.lineno
+    """Return file and line of the innermost user frame; the cause's own, where it was chained."""
     found: tuple[str | None, int | None] = (None, None)
-    chain: list[BaseException] = [error]
-    while chain[-1].__cause__ is not None and chain[-1].__cause__ not in chain:
-        chain.append(chain[-1].__cause__)
-    for link in chain:
-        for frame in traceback.extract_tb(link.__traceback__):
-            if _is_user(frame.filename, user_files):
-                found = printable(frame.filename), frame.lineno
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str):
+        line = error.lineno if isinstance(error.lineno, int) else None
+        found = printable(error.filename), line
+        if _is_user(error.filename, user_files):
+            return found
+    link: BaseException | None = error
+    for link in (error, *_causes(error)):
+        if link is not error and link is not previous.__cause__:
+            break
     return found
 
 
@@ -121,4 +150,12 @@ def _traceback(error: BaseException, user_files: Collection[str]) -> str:
         lines.append(f"  {where}:{frame.lineno} in {frame.name}")
         if frame.line:
             lines.append(f"    {clip(frame.line, _LINE_LIMIT)}")
-    return printable("\n".join(lines))
+    return printable("\n".join(_shortened(lines)))
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """Leave out the middle of a deep recursion."""
+    if len(lines) <= 2 * _KEPT_LINES:
+        return lines
+    left_out = len(lines) - 2 * _KEPT_LINES
+    return [*lines[:_KEPT_LINES], f"  ... {left_out} lines left out", *lines[-_KEPT_LINES:]]

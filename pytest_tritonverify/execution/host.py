@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
-import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import server, wire
+from pytest_tritonverify.execution import processes, server, wire
 from pytest_tritonverify.execution.worker_handle import Worker
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 # Importing torch from a cold disk takes this long on slow machines.
 _START_TIMEOUT = 300.0
 _FORK_TIMEOUT = 60.0
+_KILL_TIMEOUT = 10.0
+_END_TIMEOUT = 10.0
 
 
 class HostError(RuntimeError):
@@ -57,6 +58,9 @@ class Host:
         self.config = config
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._scratch = ""
+        # Of the present server: process ids of workers, and how those of them ended that have.
+        self._workers: set[int] = set()
         self._exits: dict[int, int] = {}
         self._ready: dict[str, Any] | None = None
 
@@ -65,14 +69,14 @@ class Host:
         if self._control is not None:
             return
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        scratch = tempfile.mkdtemp(prefix="tritonverify-")
+        self._scratch = tempfile.mkdtemp(prefix="tritonverify-")
         preload = ["torch", "torch._subclasses.fake_tensor", "triton", "triton.language"]
         config = {
             "control_fd": there.fileno(),
             "judge": os.getpid(),
             "preload": preload if self.config.fork else [],
             "fork": self.config.fork,
-            "scratch": scratch,
+            "scratch": self._scratch,
         }
         boot = (
             "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -82,7 +86,7 @@ class Host:
         self._process = subprocess.Popen(
             [sys.executable, "-c", boot, json.dumps(path), json.dumps(config)],
             env=self._environment(),
-            cwd=scratch,
+            cwd=self._scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[there.fileno()],
@@ -151,8 +155,11 @@ class Host:
         while True:
             message = self._next_message(deadline)
             if message is None:
-                raise HostError("the fork server does not answer")
+                # Its answer, should it come yet, must not be taken for another one.
+                self.close()
+                raise HostError("the process that starts workers does not answer")
             if message["event"] == "started":
+                self._workers.add(message["pid"])
                 return int(message["pid"])
             if message["event"] == "refused":
                 raise HostError(message["reason"])
@@ -168,10 +175,12 @@ class Host:
         """Return the wait status of a worker that ended, or None when none is known in time.
 
         Raises:
-            HostError: the server itself has ended.
+            HostError: the server that started it has ended.
         """
         deadline = time.monotonic() + timeout
         while pid not in self._exits:
+            if pid not in self._workers:
+                raise HostError("the process that starts workers has ended unexpectedly")
             message = self._next_message(deadline)
             if message is None:
                 return None
@@ -183,10 +192,13 @@ class Host:
         try:
             if self.exit_status(pid, 0) is None:
                 self._send({"op": "kill", "pid": pid}, [])
-                self.exit_status(pid, 10.0)
+                if self.exit_status(pid, _KILL_TIMEOUT) is None:
+                    # Somebody has stopped the server: without it there is no telling who is left.
+                    self.close()
         except HostError:
             # The kernel kills the workers of a dead server, the warden what they had started.
             return
+        self._workers.discard(pid)
         self._exits.pop(pid, None)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
@@ -200,8 +212,7 @@ class Host:
     def _next_message(self, deadline: float) -> dict[str, Any] | None:
         if self._control is None:
             raise HostError("the fork server is not running")
-        wait = max(0.0, deadline - time.monotonic())
-        if not select.select([self._control], [], [], wait)[0]:
+        if not wire.wait_ready([self._control], deadline - time.monotonic())[0]:
             return None
         try:
             data = self._control.recv(server.MAX_DATAGRAM)
@@ -226,16 +237,23 @@ class Host:
         """End the server; it takes everything below it along."""
         if self._control is None or self._process is None:
             return
+        # A process that the judge has forked may hold the socket too: closing would not end it.
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         self._control = None
         self._ready = None
+        self._workers.clear()
+        self._exits.clear()
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=_END_TIMEOUT)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+            # Somebody has stopped the server or the warden.
+            processes.kill_family(self._process.pid)
             self._process.wait()
         self._process = None
+        # The warden does this too, unless it was killed.
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
     from types import ModuleType
 
 # A task of a benchmark collection sits up to this many folders below its data file.
@@ -46,6 +49,17 @@ def load_module(path: Path, *, file: Path | None = None) -> ModuleType:
     return module
 
 
+@contextlib.contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Make a folder the current one for a while, where a task looks for relative paths."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
 def require(module: ModuleType, name: str, path: Path) -> object:
     """Return a name that the module must define.
 
@@ -64,18 +78,23 @@ def require(module: ModuleType, name: str, path: Path) -> object:
     return found
 
 
-def data_file(task: Path, op: str) -> Path | None:
-    """Return the JSON file that holds a task's cases, or None.
+def data_candidates(task: Path, op: str) -> list[list[Path]]:
+    """Return where a task's cases may be, best place first.
 
-    Looked for: `<op>_torch.json` and `<op>.json` beside the task, then `<op>.json` beside an
-    `<op>.py` in up to four parent folders, where workflows keep the original task.
+    `<op>_torch.json` and `<op>.json` beside the task, then `<op>.json` beside an `<op>.py` in up
+    to four parent folders, where workflows keep the original task. All files of an entry must
+    be there; its first one holds the cases.
     """
-    for name in (f"{task.stem}.json", f"{op}.json"):
-        if (task.parent / name).is_file():
-            return task.parent / name
-    for folder in list(task.parent.parents)[:_DATA_SEARCH_LEVELS]:
-        if (folder / f"{op}.json").is_file() and (folder / f"{op}.py").is_file():
-            return folder / f"{op}.json"
+    beside = [[task.parent / f"{task.stem}.json"], [task.parent / f"{op}.json"]]
+    folders = list(task.parent.parents)[:_DATA_SEARCH_LEVELS]
+    return beside + [[folder / f"{op}.json", folder / f"{op}.py"] for folder in folders]
+
+
+def data_file(task: Path, op: str) -> Path | None:
+    """Return the JSON file that holds a task's cases, or None."""
+    for files in data_candidates(task, op):
+        if all(path.is_file() for path in files):
+            return files[0]
     return None
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import describing, errors, running
+from pytest_tritonverify.execution import describing, errors, loading, running
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
 
@@ -36,7 +35,7 @@ class Reference:
         """Pack the inputs and the constructor arguments of case `case_idx`."""
         import torch
 
-        with torch.no_grad():
+        with torch.no_grad(), loading.working_in(self._path.parent):
             task = self._loaded()
             group = self._group(request["case_idx"])
             self._device.seed()
@@ -50,6 +49,10 @@ class Reference:
 
         The answer's `golden_device` says where; `fallback` holds what the CPU run raised.
         """
+        with loading.working_in(self._path.parent):
+            return self._golden(request, fd)
+
+    def _golden(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         cpu = DEVICES["cpu"]
         model_class = self._loaded().model_class
         side = running.Side(model_class, cpu, self._device, self._phase)
@@ -67,7 +70,6 @@ class Reference:
 
     def _loaded(self) -> Task:
         if self._task is None:
-            os.chdir(self._path.parent)
             self._phase.enter("import")
             task = Task(self._path, self._op)
             self._phase.enter("inputs")

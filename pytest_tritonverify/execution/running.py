@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pytest_tritonverify.execution import tensors
+from pytest_tritonverify.execution import errors, tensors
 from pytest_tritonverify.execution.task import Arguments
 
 if TYPE_CHECKING:
@@ -51,6 +52,29 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
         The packed `outputs` and `changed` (the tensor inputs that the forward changed, by
         path), and the descriptor of their memory file.
     """
+    try:
+        call, outputs = _attempt(side, case, fd, differentiable=False)
+    except RuntimeError as error:
+        if side.phase.name != "forward" or _NEEDS_AUTOGRAD not in errors.message_of(error):
+            raise
+        # The first attempt may have changed its inputs and its model: all of it is made anew.
+        call, outputs = _attempt(side, case, fd, differentiable=True)
+    side.place.synchronize()
+    side.phase.enter("transfer")
+    pristine = _arguments(tensors.unpack(case["call"], fd))
+    packed = tensors.pack(
+        {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
+    )
+    del call, outputs
+    gc.collect()
+    side.place.release()
+    return {"result": packed.spec}, packed.fd
+
+
+def _attempt(
+    side: Side, case: Message, fd: int | None, *, differentiable: bool
+) -> tuple[Arguments, object]:
+    """Return the inputs as the forward left them, and its outputs."""
     side.phase.enter("inputs")
     call = _arguments(tensors.unpack(case["call"], fd, side.place.name))
     init = _arguments(tensors.unpack(case["init"], fd))
@@ -60,17 +84,10 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     if isinstance(model, torch.nn.Module):
         model = model.to(side.place.name)
     side.phase.enter("forward")
-    outputs = _forward(model, call, side)
-    side.place.synchronize()
-    side.phase.enter("transfer")
-    pristine = _arguments(tensors.unpack(case["call"], fd))
-    packed = tensors.pack(
-        {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
-    )
-    del model, call, init, outputs
-    gc.collect()
-    side.place.release()
-    return {"result": packed.spec}, packed.fd
+    run = model if callable(model) else model.forward
+    side.device.seed()
+    with torch.set_grad_enabled(differentiable):
+        return call, run(*call.args, **(call.kwargs or {}))
 
 
 def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
@@ -93,19 +110,6 @@ def _arguments(tree: dict[str, Any]) -> Arguments:
     return Arguments(tuple(tree["args"]), dict(tree["kwargs"]))
 
 
-def _forward(model: Any, call: Arguments, side: Side) -> object:
-    run = model if callable(model) else model.forward
-    side.device.seed()
-    try:
-        with torch.no_grad():
-            return run(*call.args, **(call.kwargs or {}))
-    except RuntimeError as error:
-        if _NEEDS_AUTOGRAD not in str(error):
-            raise
-    side.device.seed()
-    return run(*call.args, **(call.kwargs or {}))
-
-
 def tensor_leaves(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors in nested inputs with the path at which each stands."""
     if isinstance(value, torch.Tensor):
@@ -116,14 +120,20 @@ def tensor_leaves(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from tensor_leaves(item, f"{path}[{key!r}]")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from tensor_leaves(getattr(value, field.name), f"{path}.{field.name}")
 
 
 def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tensor]:
     """Return the tensor inputs whose bits differ from what was passed in, by path."""
     changed: dict[str, torch.Tensor] = {}
     same_storage: dict[tuple[int, int], bool] = {}
-    sides = (tensor_leaves(side.keyed(), "input") for side in (before, after))
-    for (path, old), (_, new) in zip(*sides, strict=False):
+    given, left = (dict(tensor_leaves(side.keyed(), "input")) for side in (before, after))
+    for path, old in given.items():
+        if path not in left:  # taken out of its list or dict
+            continue
+        new = left[path]
         key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)  # noqa: SLF001 - identity
         if key not in same_storage:
             same_storage[key] = _same_bytes(old.untyped_storage(), new.untyped_storage())

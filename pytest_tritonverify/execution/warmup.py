@@ -6,14 +6,24 @@ which do not survive a fork, and the first parallel operator of a child would wa
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from pytest_tritonverify.execution import worker
+
+# Triton imports these in the middle of a first launch; not every version has all of them.
+_LAUNCH_IMPORTS = ("triton.compiler.code_generator", "triton.experimental.gluon")
+
 
 def warm_up() -> None:
     """Import what the first fake operator and the first launch import, then freeze the heap."""
+    for name in (*worker.ROLES.values(), *_LAUNCH_IMPORTS):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     with FakeTensorMode(allow_non_fake_inputs=True):
         torch.randn(2, 2).to(torch.float16).sum()
     gc.collect()

@@ -12,15 +12,22 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import socket
 import struct
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 16
 _MAX_PENDING_FDS = 16
+# A poll's limit is a 32-bit number of milliseconds; whoever waits longer asks again.
+_LONGEST_POLL = 3600.0
 
 _F_ADD_SEALS = 1033
 _F_GET_SEALS = 1034
@@ -69,14 +76,53 @@ def require_sealed(fd: int) -> None:
         raise WireError("received a memory file that is not sealed")
 
 
+class Pollable(Protocol):
+    """Anything with a descriptor."""
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+
+
+def wait_ready(
+    readers: Iterable[Pollable | int], timeout: float, writers: Iterable[Pollable | int] = ()
+) -> tuple[set[int], set[int]]:
+    """Wait until one of some descriptors can be read or written, or has lost its peer.
+
+    Unlike `select` this takes descriptors of any number.
+
+    Args:
+        readers: what to read from.
+        timeout: seconds; an hour at most is waited.
+        writers: what to write to.
+
+    Returns:
+        The descriptors that can be read and those that can be written; none after the timeout.
+    """
+    poll = select.poll()
+    wanted: dict[int, int] = {}
+    for group, mask in ((readers, select.POLLIN), (writers, select.POLLOUT)):
+        for one in group:
+            fd = one if isinstance(one, int) else one.fileno()
+            wanted[fd] = wanted.get(fd, 0) | mask
+    for fd, mask in wanted.items():
+        poll.register(fd, mask)
+    ready = poll.poll(max(0.0, min(timeout, _LONGEST_POLL)) * 1000)
+    # An error or a lost peer is news for both.
+    return (
+        {fd for fd, mask in ready if mask & ~select.POLLOUT},
+        {fd for fd, mask in ready if mask & ~select.POLLIN},
+    )
+
+
 @dataclass
 class Channel:
     """One end of a worker's socket. Closing it closes descriptors that nobody collected."""
 
     sock: socket.socket
+    closed_by_peer: bool = False
     _buffer: bytearray = field(default_factory=bytearray)
     _fds: list[int] = field(default_factory=list)
-    closed_by_peer: bool = False
+    _outgoing: deque[tuple[memoryview, int | None]] = field(default_factory=deque)
 
     def fileno(self) -> int:
         """Return the descriptor to poll."""
@@ -89,19 +135,61 @@ class Channel:
             OSError: the peer is gone.
             WireError: the message is larger than a frame may be.
         """
+        self.queue(message, fd)
+        self._hand_over(0)
+
+    def queue(self, message: Message, fd: int | None = None) -> None:
+        """Keep one frame for `flush`: for a peer that may never read.
+
+        Args:
+            message: a JSON object; the key `has_fd` is the frame's own.
+            fd: a descriptor to send along; it is duplicated, and stays the caller's.
+
+        Raises:
+            WireError: the message is larger than a frame may be.
+        """
         body = json.dumps({**message, "has_fd": fd is not None}).encode()
         if len(body) > MAX_FRAME_BYTES:
-            raise WireError(f"a message of {len(body)} bytes is too large to send")
-        ancillary = []
-        if fd is not None:
-            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
-        sent = self.sock.sendmsg([_LENGTH.pack(len(body))], ancillary)
-        self.sock.sendall(_LENGTH.pack(len(body))[sent:] + body)
+            raise WireError(
+                f"a message takes {len(body)} bytes of text, more than {MAX_FRAME_BYTES}; long "
+                "lists of numbers must be handed over as tensors"
+            )
+        data = memoryview(_LENGTH.pack(len(body)) + body)
+        self._outgoing.append((data, None if fd is None else os.dup(fd)))
+
+    def flush(self) -> None:
+        """Hand over as much of the queue as the peer takes without blocking.
+
+        Raises:
+            OSError: the peer is gone.
+        """
+        with contextlib.suppress(BlockingIOError):
+            self._hand_over(socket.MSG_DONTWAIT)
+
+    @property
+    def unsent(self) -> bool:
+        """Whether frames are waiting for `flush`."""
+        return bool(self._outgoing)
+
+    def _hand_over(self, flags: int) -> None:
+        while self._outgoing:
+            data, fd = self._outgoing[0]
+            ancillary = []
+            if fd is not None:
+                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+            sent = self.sock.sendmsg([data], ancillary, flags)
+            if fd is not None:
+                os.close(fd)
+            if sent == len(data):
+                self._outgoing.popleft()
+            else:
+                self._outgoing[0] = (data[sent:], None)
 
     def read_available(self) -> None:
         """Take in what can be read now without blocking beyond the first bytes.
 
         Raises:
+            OSError: the connection was reset.
             WireError: the peer floods the socket with descriptors.
         """
         data, ancillary, _, _ = self.sock.recvmsg(
@@ -152,6 +240,7 @@ class Channel:
         """Block until a frame has come; None when the peer closed the socket.
 
         Raises:
+            OSError: the connection was reset.
             WireError: what was read is no frame of this protocol.
         """
         while True:
@@ -163,10 +252,13 @@ class Channel:
             self.read_available()
 
     def close(self) -> None:
-        """Close the socket and every descriptor that was received and not handed on."""
-        while self._fds:
+        """Close the socket and every descriptor that was not handed on, in either direction."""
+        unsent = [fd for _, fd in self._outgoing if fd is not None]
+        self._outgoing.clear()
+        for fd in (*self._fds, *unsent):
             with contextlib.suppress(OSError):
-                os.close(self._fds.pop())
+                os.close(fd)
+        self._fds.clear()
         self.sock.close()
 
 

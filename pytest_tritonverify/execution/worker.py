@@ -6,6 +6,7 @@ the death of the process itself leaves the judge without one.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import os
@@ -82,9 +83,14 @@ def main(channel_fd: int) -> None:
     channel.send({"event": "answer", **answer})
     while (frame := channel.receive()) is not None:
         answer, fd = perform(role, frame, phase)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        channel.send({"event": "answer", **answer}, fd)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # user code may have put anything there
+                stream.flush()
+        try:
+            channel.send({"event": "answer", **answer}, fd)
+        except wire.WireError as error:
+            described = errors.describe(error, phase.name, ())
+            channel.send({"event": "answer", "error": described})
         for used in (frame.fd, fd):
             if used is not None:
                 os.close(used)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import time
 from dataclasses import dataclass
@@ -71,9 +70,13 @@ class Worker:
         self._output_open = True
 
     def post(self, message: wire.Message, fd: int | None = None) -> None:
-        """Send a request. A worker that is gone is noticed by `result`."""
+        """Send a request, or what a worker that reads nothing takes of it.
+
+        `result` sends the rest, and notices a worker that is gone.
+        """
+        self._channel.queue(message, fd)
         with contextlib.suppress(OSError):
-            self._channel.send(message, fd)
+            self._channel.flush()
 
     def result(self, deadline: float) -> Answer:
         """Wait for the next answer.
@@ -107,26 +110,33 @@ class Worker:
             event = frame.message.get("event")
             if event == "answer":
                 return Answer(frame.message, frame.fd)
-            if event != "phase":
-                raise wire.WireError(f"unknown event {event!r}")
-            self.phase = errors.clip(str(frame.message.get("phase")), 40)
+            if frame.fd is not None:
+                os.close(frame.fd)
+            phase = frame.message.get("phase")
+            if event != "phase" or not isinstance(phase, str):
+                raise wire.WireError("it sent a frame that is neither an answer nor a phase")
+            self.phase = errors.clip(errors.printable(phase), 40)
         return None
 
     def _wait(self, deadline: float) -> None:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise self._hung()
-        watched: list[Any] = [self._channel]
+        watched: list[Any] = [self._channel, self._host]
         if self._output_open:
             watched.append(self._output_fd)
-        # A descendant may hold the socket open after the worker's death: the server tells then.
-        watched.append(self._host)
-        ready, _, _ = select.select(watched, [], [], remaining)
-        if self._output_open and self._output_fd in ready:
+        unsent = [self._channel] if self._channel.unsent else []
+        readable, writable = wire.wait_ready(watched, remaining, unsent)
+        if self._output_open and self._output_fd in readable:
             self._drain()
-        if self._channel in ready:
+        if self._channel.fileno() in writable:
+            # A failure shows when the channel is read.
+            with contextlib.suppress(OSError):
+                self._channel.flush()
+        if self._channel.fileno() in readable:
             self._channel.read_available()
-        elif self._host in ready and self._host.exit_status(self.pid, 0) is not None:
+        elif self._host.exit_status(self.pid, 0) is not None:
+            # Its socket may be held open by somebody else.
             self._raise_death()
 
     def _drain(self) -> None:
@@ -158,8 +168,13 @@ class Worker:
 
     def _hung(self) -> WorkerHung:
         with contextlib.suppress(OSError):
+            self._drain()
             os.kill(self.pid, _STACK_SIGNAL)
-            time.sleep(_STACK_GRACE)
+            # Reading all the while: a full pipe would keep the stacks from being written.
+            end = time.monotonic() + _STACK_GRACE
+            while self._output_open and (remaining := end - time.monotonic()) > 0:
+                if wire.wait_ready([self._output_fd], remaining)[0]:
+                    self._drain()
         phase, output = self.phase, self.take_output()
         self.kill()
         return WorkerHung("it did not answer in time", phase, output)

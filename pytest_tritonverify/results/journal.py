@@ -55,5 +55,9 @@ class Journal:
             self.problem = f"{error.strerror}: {self.path}"
 
     def remove(self) -> None:
-        """Delete the file: the result file holds everything now."""
+        """Delete the file: the result file holds everything now.
+
+        Raises:
+            OSError: it can't be deleted.
+        """
         self.path.unlink(missing_ok=True)

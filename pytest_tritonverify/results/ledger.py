@@ -231,4 +231,8 @@ class Ledger:
             return
         account.written = True
         if account.journal is not None and account.complete:
-            account.journal.remove()
+            try:
+                account.journal.remove()
+            except OSError as error:
+                journal = account.journal.path.name
+                account.problem = f"the journal {journal} can't be removed: {error.strerror}"

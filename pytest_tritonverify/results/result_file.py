@@ -71,7 +71,7 @@ def failure_entry(
         "case_idx": case_idx,
         "input_desc": input_desc,
         "error_type": error_type,
-        "error_msg": errors.clip(error_msg, ERROR_MSG_LIMIT),
+        "error_msg": _clipped(error_msg),
     }
 
 
@@ -93,11 +93,16 @@ def _failure(record: CaseRecord) -> dict[str, Any]:
 def _case(record: CaseRecord) -> dict[str, Any]:
     case = record.to_json()
     if record.error_msg is not None:
-        case["error_msg"] = errors.clip(record.error_msg, ERROR_MSG_LIMIT)
-    case["output"] = errors.clip(record.output, ERROR_MSG_LIMIT)
+        case["error_msg"] = _clipped(record.error_msg)
+    case["output"] = _clipped(record.output)
     # Contents only: workflows copy results to places where these paths mean nothing.
     case["file"] = None if record.file is None else Path(record.file).name
     return case
+
+
+def _clipped(text: str) -> str:
+    # In this order: what stands for bytes that are no UTF-8 is longer than they are.
+    return errors.clip(errors.printable(text), ERROR_MSG_LIMIT)
 
 
 def finite(value: Any) -> Any:
@@ -105,7 +110,7 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {errors.printable(str(key)): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(item) for item in value]
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Prepare Triton's CPU interpreter for judging kernels that were written for a device."""
+"""Autotuned kernels on a machine that has no device to time them on."""
 
 from __future__ import annotations
 
@@ -6,24 +6,14 @@ import inspect
 from typing import Any
 
 
-def prepare() -> None:
-    """Make a worker's interpreter quiet, and able to run autotuned kernels.
-
-    Raises:
-        ModuleNotFoundError: triton is not installed.
-    """
-    import numpy as np
-
-    # Masked-off lanes hold anything, so numpy's complaints about them say nothing on a kernel.
-    np.seterr(all="ignore")
-    _take_first_configuration()
-
-
-def _take_first_configuration() -> None:
+def take_first_configuration() -> None:
     """Let autotuned kernels run with the first configuration that is left after pruning.
 
     A tuner times every configuration on the device; the interpreter has none ("0 active
     drivers"), and its times would mean nothing. Equal times for all leave the first one best.
+
+    Raises:
+        ModuleNotFoundError: triton is not installed.
     """
     from triton.runtime.autotuner import Autotuner
 

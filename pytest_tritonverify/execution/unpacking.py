@@ -1,0 +1,199 @@
+"""Rebuild trees of tensors and plain values from descriptions that may be forged.
+
+The reader checks every number before torch sees it, because an untrusted process may have
+written the description. The form is the one that `tensors.pack` writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import mmap
+import os
+import re
+import warnings
+from collections import namedtuple
+from typing import Any
+
+import torch
+
+from pytest_tritonverify.execution import wire
+
+ALIGNMENT = 64
+MAX_DEPTH = 64
+_MAX_DIMS = 64
+
+Node = dict[str, Any]
+
+# Quantised dtypes need more than bytes, and such tensors are refused when packing.
+_DTYPES = {
+    str(value).removeprefix("torch."): value
+    for value in vars(torch).values()
+    if isinstance(value, torch.dtype) and not re.match(r"torch\.qu?int", str(value))
+}
+_NAMES = {
+    **_DTYPES,
+    **{
+        str(value).removeprefix("torch."): value
+        for value in vars(torch).values()
+        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format))
+    },
+}
+
+
+def unpack(spec: Node, fd: int | None, device: str = "cpu") -> Any:
+    """Rebuild a packed tree on a private copy of its memory.
+
+    Args:
+        spec: what `tensors.pack` described.
+        fd: the sealed memory file. It is only mapped: the caller still closes it.
+        device: where the tensors are put; aliasing and strides are kept there too.
+
+    Raises:
+        wire.WireError: the description is wrong or doesn't fit the memory file.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Torch warns of experimental dtypes, which a user's filters may turn into errors.
+            warnings.simplefilter("ignore")
+            reader = _Reader(spec["segments"], fd, device)
+            return reader.value(spec["tree"], 0)
+    except wire.WireError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise wire.WireError(f"a description of values is wrong: {error!r}") from None
+    except (OSError, MemoryError) as error:
+        raise wire.WireError(f"the memory of tensors can't be mapped: {error!r}") from None
+    except RuntimeError as error:
+        raise wire.WireError(f"a description of tensors is wrong: {error}") from None
+
+
+def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
+    """Return a storage as a flat uint8 CPU tensor, without a copy where it is on the CPU."""
+    flat = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    flat.set_(storage)
+    return flat.cpu()
+
+
+class _Reader:
+    def __init__(self, segments: list[list[int]], fd: int | None, device: str) -> None:
+        self._device = device
+        self._storages: list[torch.UntypedStorage] = []
+        size = 0 if fd is None else os.fstat(fd).st_size
+        memory = None
+        if fd is not None and size:
+            memory = mmap.mmap(
+                fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
+            )
+        for segment in segments:
+            start, length = (natural(number) for number in segment)
+            if start % ALIGNMENT or start + length > size:
+                raise wire.WireError(f"a segment [{start}, {length}] doesn't fit its memory")
+            if length and memory is not None:
+                part = torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=length)
+                storage = part.untyped_storage()
+            else:
+                storage = torch.empty(0, dtype=torch.uint8).untyped_storage()
+            if device != "cpu":
+                storage = storage_bytes(storage).to(device).untyped_storage()
+            self._storages.append(storage)
+
+    def value(self, node: Node, depth: int) -> Any:  # noqa: PLR0911 - one case a kind
+        if depth > MAX_DEPTH:
+            raise wire.WireError("a description of values is nested too deeply")
+        kind = node["k"]
+        if kind == "tensor":
+            return self._tensor(node)
+        if kind in _PLAIN_READERS:
+            return _PLAIN_READERS[kind](node)
+        if kind == "slice":
+            return slice(*(self.value(part, depth + 1) for part in node["v"]))
+        if kind == "dict":
+            return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in node["v"]}
+        if kind in ("ndarray", "scalar"):
+            array = self._tensor(node["v"]).numpy()
+            return array if kind == "ndarray" else array[()]
+        items = [self.value(item, depth + 1) for item in node["v"]]
+        if kind in ("dataclass", "namedtuple"):
+            return _record(node, items)
+        return _SEQUENCES[kind](items)
+
+    def _tensor(self, node: Node) -> torch.Tensor:
+        dtype = _DTYPES[node["dtype"]]
+        storage = self._storages[natural(node["s"])]
+        offset = natural(node["off"])
+        shape = [natural(n) for n in node["shape"]]
+        stride = [natural(n) for n in node["stride"]]
+        if len(shape) != len(stride) or len(shape) > _MAX_DIMS:
+            raise wire.WireError(f"shape {shape} and strides {stride} don't belong together")
+        tensor = torch.empty(0, dtype=dtype, device=self._device)
+        last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        if 0 not in shape and (last + 1) * tensor.element_size() > storage.nbytes():
+            raise wire.WireError(
+                f"shape {shape} with strides {stride} reaches beyond {storage.nbytes()} bytes"
+            )
+        tensor.set_(storage, offset, shape, stride)
+        if node["conj"]:
+            tensor = tensor.conj()
+        if node["neg"]:
+            tensor = torch._neg_view(tensor)  # noqa: SLF001 - the only maker of such views
+        if node["grad"]:
+            tensor.requires_grad_()
+        return tensor
+
+
+def natural(value: object) -> int:
+    """Return a number that is a whole one and not negative.
+
+    Raises:
+        wire.WireError: it is anything else.
+    """
+    if type(value) is not int or value < 0:
+        raise wire.WireError(f"{value!r} is no natural number")
+    return value
+
+
+def _record(node: Node, items: list[Any]) -> Any:
+    """Rebuild a named tuple or dataclass; as a plain tuple or dict where its names are odd."""
+    fields = node["fields"]
+    if len(fields) != len(items):
+        raise wire.WireError(f"{len(items)} values for the fields {fields}")
+    # The names become source text in the class maker: let through nothing but identifiers.
+    proper = all(
+        isinstance(n, str) and re.fullmatch(r"(?!__)[A-Za-z_]\w{0,99}", n)
+        for n in [node["name"], *fields]
+    )
+    if node["k"] == "namedtuple":
+        try:
+            return namedtuple(node["name"], fields)(*items) if proper else tuple(items)  # noqa: PYI024 - made at run time
+        except ValueError:  # a keyword, a duplicate or an underscore among the names
+            return tuple(items)
+    if not proper:
+        return dict(zip(fields, items, strict=True))
+    # Equal values have equal hashes, so that it can be a key or in a set as the original could.
+    made = dataclasses.make_dataclass(
+        node["name"], fields, frozen=bool(node["frozen"]), unsafe_hash=not node["frozen"]
+    )
+    return made(*items)
+
+
+_PLAIN_READERS: dict[str, Any] = {
+    "none": lambda _: None,
+    "ellipsis": lambda _: Ellipsis,
+    "bool": lambda node: bool(node["v"]),
+    "int": lambda node: int(node["v"], 16),
+    "float": lambda node: float.fromhex(node["v"]),
+    "complex": lambda node: complex(*(float.fromhex(part) for part in node["v"])),
+    "str": lambda node: str(node["v"]),
+    "bytes": lambda node: base64.b64decode(node["v"]),
+    "range": lambda node: range(*node["v"]),
+    "size": lambda node: torch.Size(node["v"]),
+    "device": lambda node: torch.device(node["v"]),
+    "torch": lambda node: _NAMES[node["v"]],
+}
+_SEQUENCES: dict[str, Any] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}

@@ -1,0 +1,120 @@
+"""Prepare Triton's CPU interpreter for judging kernels that were written for a device.
+
+Everything here changes the interpreter of the process that calls `prepare`, and nothing else. The
+modules are named after what they put right; `docs/interpreter.md` says why, version by version.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pytest_tritonverify.interpreter import autotune, masked_lanes, repairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_tritonverify.interpreter.masked_lanes import Mode
+
+FIRST_CONFIGURATION = "first_configuration"
+LOW_PRECISION = "low_precision"
+TYPED_STORES = "typed_stores"
+TYPED_REDUCTIONS = "typed_reductions"
+SCALAR_INDEX = "scalar_index"
+MASKED_LANES = "masked_lanes"
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """What was changed in an interpreter.
+
+    Attributes:
+        triton: the version of Triton.
+        applied: the names of the corrections made, in order.
+        not_applied: reasons, by name, for those that this version or this environment prevents.
+        masked_lanes: what undefined lanes are filled with, "zero" or "poison".
+    """
+
+    triton: str
+    applied: tuple[str, ...]
+    not_applied: dict[str, str]
+    masked_lanes: Mode
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the corrections as builtins."""
+        return {**asdict(self), "applied": list(self.applied)}
+
+
+_made: list[Corrections] = []
+_lanes = masked_lanes  # `prepare` has a parameter of that name
+
+
+def prepare(*, masked_lanes: Mode = "zero") -> Corrections:
+    """Make the interpreter of this process quiet, right in low precision and able to autotune.
+
+    `TRITON_INTERPRET=1` must have been set before triton was first imported. Calling it again
+    changes the mode of masked lanes and forgets the loads seen so far.
+
+    Args:
+        masked_lanes: what a masked load without `other` yields where the mask is off: "zero", as
+            Triton does, or "poison" (see `masked_lanes`).
+
+    Returns:
+        What was corrected, and what could not be.
+
+    Raises:
+        ModuleNotFoundError: triton is not installed.
+    """
+    if not _made:
+        _made.append(_correct())
+    report = _made[0]
+    possible = MASKED_LANES in report.applied
+    chosen: Mode = masked_lanes if possible else "zero"
+    _lanes.choose(chosen)
+    _lanes.reset()
+    return replace(report, masked_lanes=chosen)
+
+
+def _correct() -> Corrections:
+    import triton
+    from triton.runtime import interpreter
+
+    # Masked-off lanes hold anything, so numpy's complaints about them say nothing on a kernel.
+    np.seterr(all="ignore")
+    autotune.take_first_configuration()
+    applied, not_applied = [FIRST_CONFIGURATION], {}
+
+    obstacle = _correct_low_precision(interpreter)
+    if obstacle is None:
+        applied.append(LOW_PRECISION)
+    else:
+        not_applied[LOW_PRECISION] = obstacle
+    repaired: dict[str, Callable[[Any], bool]] = {
+        TYPED_STORES: repairs.type_stores,
+        TYPED_REDUCTIONS: repairs.type_reductions,
+        SCALAR_INDEX: repairs.index_scalars,
+    }
+    applied += [name for name, repair in repaired.items() if repair(interpreter)]
+    # The last one, so that it meets each load before the others have disguised it.
+    obstacle = _lanes.obstacle(interpreter)
+    if obstacle is None:
+        _lanes.install(interpreter)
+        applied.append(MASKED_LANES)
+    else:
+        not_applied[MASKED_LANES] = obstacle
+    return Corrections(triton.__version__, tuple(applied), not_applied, "zero")
+
+
+def _correct_low_precision(interpreter: Any) -> str | None:
+    """Correct bfloat16 and float8, or say why that can't be done."""
+    if importlib.util.find_spec("ml_dtypes") is None:
+        return "ml_dtypes is not installed"
+    from pytest_tritonverify.interpreter import lowprecision
+
+    obstacle = lowprecision.obstacle(interpreter)
+    if obstacle is None:
+        lowprecision.install(interpreter)
+    return obstacle

@@ -1,0 +1,182 @@
+"""What a kernel finds in the lanes that a masked `tl.load` without `other` leaves out.
+
+The interpreter fills them with zeros, so that a kernel which uses them by mistake may come out
+right. On a device they hold whatever was in the registers or the buffer. In the mode "poison" they
+get numbers that no sum, maximum or minimum can swallow, and every load that did so is remembered.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import numpy as np
+
+from pytest_tritonverify.interpreter.patching import missing, replace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Mode = Literal["zero", "poison"]
+
+_HOOKS = ("InterpreterBuilder", "TensorHandle", "_get_np_dtype")
+_OWN_CODE = str(Path(__file__).parent) + os.sep
+
+
+class Site(TypedDict):
+    """A load that left lanes undefined.
+
+    Attributes:
+        file: the source file of the kernel.
+        line: the line of the load in it, from 1.
+        lanes: how many lanes were poisoned there, over all programs.
+    """
+
+    file: str
+    line: int
+    lanes: int
+
+
+@dataclass
+class _Registry:
+    """What happened since the last reset.
+
+    Attributes:
+        mode: what to fill lanes with.
+        lanes: poisoned lanes by file and line of the load.
+        loads: loads that had such lanes, likewise.
+        padded: how many loads that promise zeros are under way.
+    """
+
+    mode: Mode = "zero"
+    lanes: dict[tuple[str, int], int] = field(default_factory=dict)
+    loads: dict[tuple[str, int], int] = field(default_factory=dict)
+    padded: int = 0
+
+
+_registry = _Registry()
+
+
+def mode() -> Mode:
+    """Return what undefined lanes are filled with."""
+    return _registry.mode
+
+
+def choose(mode: Mode) -> None:
+    """Fill undefined lanes with zeros, as Triton does, or with poison."""
+    _registry.mode = mode
+
+
+def reset() -> None:
+    """Forget the loads seen so far; the next run then meets the same poison as the last one."""
+    _registry.lanes.clear()
+    _registry.loads.clear()
+
+
+def sites() -> list[Site]:
+    """Return the loads that were given poison since the last reset, in order of appearance."""
+    return [
+        Site(file=file, line=line, lanes=lanes) for (file, line), lanes in _registry.lanes.items()
+    ]
+
+
+def obstacle(interpreter: Any) -> str | None:
+    """Say what keeps lanes from being poisoned in this version of Triton, if anything."""
+    absent = missing(interpreter, _HOOKS)
+    if not absent:
+        absent = missing(interpreter.InterpreterBuilder, ("create_masked_load",))
+    return f"its interpreter has no {', '.join(absent)}" if absent else None
+
+
+def install(interpreter: Any) -> None:
+    """Correct the interpreter's module in place; the mode decides whether anything changes.
+
+    triton-ascend 3.2.0 documents zeros for `tl.load` without `other` (`care_padding=True`) and
+    passes them itself, so nothing is poisoned there unless a kernel says `care_padding=False`.
+    """
+    # Frames of Triton itself, and of this package, are not where the kernel's load stands.
+    inner = (str(Path(interpreter.triton.__file__).parent) + os.sep, _OWN_CODE)
+
+    def make_load(original: Any) -> Any:
+        def create_masked_load(
+            self: Any, ptrs: Any, mask: Any, other: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            if other is None and _registry.mode == "poison" and not _registry.padded:
+                other = _poison(interpreter, ptrs, mask, inner)
+            return original(self, ptrs, mask, other, *args, **kwargs)
+
+        return create_masked_load
+
+    def make_padded(original: Any) -> Any:
+        # Hardware pads these with zeros; some versions leave that to create_masked_load.
+        @functools.wraps(original)
+        def create_descriptor_load(*args: Any, **kwargs: Any) -> Any:
+            _registry.padded += 1
+            try:
+                return original(*args, **kwargs)
+            finally:
+                _registry.padded -= 1
+
+        return create_descriptor_load
+
+    replace(interpreter.InterpreterBuilder, "create_masked_load", make_load)
+    if hasattr(interpreter.InterpreterBuilder, "create_descriptor_load"):
+        replace(interpreter.InterpreterBuilder, "create_descriptor_load", make_padded)
+
+
+def _poison(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any:
+    """Return the block to load from where the mask is off, None if it is on everywhere."""
+    # Block pointers hand over the bare array in some versions.
+    active = mask if isinstance(mask, np.ndarray) else mask.data
+    undefined = ~np.broadcast_to(active, ptrs.data.shape)
+    count = int(np.count_nonzero(undefined))
+    pointee = ptrs.dtype.scalar.element_ty
+    # A poisoned address could only be followed into a crash.
+    if not count or hasattr(pointee, "element_ty"):
+        return None
+    dtype = interpreter._get_np_dtype(pointee)  # noqa: SLF001 - the module is what is corrected
+    site = _site(inner)
+    turn = _registry.loads.get(site, 0)
+    _registry.loads[site] = turn + 1
+    _registry.lanes[site] = _registry.lanes.get(site, 0) + count
+    patterns = _patterns(dtype)
+    block = np.zeros(ptrs.data.shape, dtype)
+    # Starting elsewhere each time lets a kernel with one such lane a program meet all of them.
+    block[undefined] = patterns[(np.arange(count) + turn) % len(patterns)]
+    return interpreter.TensorHandle(block, pointee)
+
+
+def _site(inner: tuple[str, ...]) -> tuple[str, int]:
+    frame = sys._getframe(1)  # noqa: SLF001 - there is no public way that is fast enough
+    while frame.f_code.co_filename.startswith(inner) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+@functools.cache
+def _patterns(dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers that undefined lanes get in turn.
+
+    A sum or product shows NaN, a maximum that drops NaN shows the largest number, a minimum the
+    most negative one. Two neighbours never cancel each other out in a sum.
+    """
+    if dtype == np.bool_:
+        return np.array([True])
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.array([limits.max, limits.min], dtype)
+    largest = _largest(dtype)
+    return np.array([np.nan, largest, np.nan, -largest], np.float64).astype(dtype)
+
+
+def _largest(dtype: np.dtype[Any]) -> float:
+    if dtype.type.__module__ == "numpy":
+        return float(np.finfo(dtype).max)
+    # Only where ml_dtypes is installed are there others.
+    from pytest_tritonverify.interpreter import formats
+
+    return formats.largest(dtype)
