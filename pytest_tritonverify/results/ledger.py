@@ -14,8 +14,8 @@ from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import CaseRecord
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Pair
