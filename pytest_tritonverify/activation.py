@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_tritonverify import discovery
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
 
     from pytest_tritonverify.discovery import Findings, Pair
 
@@ -80,11 +80,18 @@ def intruders(
         for pair in activation.named
         if (pair.implementation.parent / "conftest.py").is_file()
     ]
-    if ini_file is not None and ini_file.name in _INI_NAMES:
+    if ini_file is not None and _is_obeyed(ini_file):
         inside = any(folder == ini_file.parent or folder in ini_file.parents for folder in folders)
         if inside:
             found.append(ini_file)
     return tuple(dict.fromkeys(found))
+
+
+def _is_obeyed(ini_file: Path) -> bool:
+    """Say whether pytest takes settings from a file; most pyproject.toml hold none for it."""
+    if ini_file.name == "pyproject.toml":
+        return "[tool.pytest" in ini_file.read_text("utf-8", "replace")
+    return ini_file.name in _INI_NAMES
 
 
 def to_collect(

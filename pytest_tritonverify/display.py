@@ -24,7 +24,10 @@ def failure(path: Path, line: int, error_type: str, message: str) -> ReprExcepti
         message: its text; the first line is used where there is room for one only.
     """
     lines = [f"E   {text}" if text else "E" for text in message.splitlines()] or ["E"]
-    summary = message.partition("\n")[0] or error_type
+    summary = message.partition("\n")[0]
+    if not summary.startswith(error_type):
+        # Other plugins show this line alone.
+        summary = f"{error_type}: {summary}"
     entry = ReprEntry(lines, None, None, ReprFileLocation(str(path), line, error_type), "short")
     return ReprExceptionInfo(
         ReprTraceback([entry], None, "short"), ReprFileLocation(str(path), line, summary)

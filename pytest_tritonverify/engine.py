@@ -18,6 +18,7 @@ from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Proces
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.settings import Settings

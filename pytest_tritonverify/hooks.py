@@ -11,7 +11,7 @@ from pytest_tritonverify.nodes import CaseItem, VerifyFile, VerifyItem
 from pytest_tritonverify.startup import WORKER_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
     from pytest_tritonverify.session import VerifySession
@@ -25,7 +25,7 @@ class ActiveHooks:
     def __init__(self, config: pytest.Config, session: VerifySession) -> None:
         self._config = config
         self._session = session
-        self._running = False
+        self._judging = False
 
     # Collection
 
@@ -34,7 +34,8 @@ class ActiveHooks:
         self, path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         """Collect folders of pairs without importing an `__init__.py` of theirs."""
-        if self._session.activation.concerns(path):
+        activation = self._session.activation
+        if activation.concerns(path) or path in activation.folders():
             directory: pytest.Dir = pytest.Dir.from_parent(parent, path=path)
             return directory
         return None
@@ -55,18 +56,25 @@ class ActiveHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note on every file, and in the ledger, which of its cases will be judged."""
-        files: dict[VerifyFile, list[int]] = {}
-        for item in session.items:
-            if isinstance(item, CaseItem):
-                files.setdefault(item.parent, []).append(item.case_idx)
-        for file, selected in files.items():
-            file.selected = selected
-            if self._session.ledger is not None and not self._config.option.collectonly:
-                entries = file.entries
-                self._session.ledger.expect(file.pair, entries, len(entries), selected)
+        """Note on every file which of its cases will be judged."""
+        for file, case_idxs in _selected(session.items).items():
+            file.selected = case_idxs
 
     # Running
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Enter into the ledger what is to be judged, which removes old results.
+
+        Not before: what only lists items or shows fixtures leaves results alone.
+        """
+        dry = ("collectonly", "setuponly", "setupplan")
+        self._judging = not any(getattr(self._config.option, name, False) for name in dry)
+        if not self._judging or self._session.ledger is None:
+            return
+        for file, case_idxs in _selected(session.items).items():
+            entries = file.entries
+            self._session.ledger.expect(file.pair, entries, len(entries), case_idxs)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -111,7 +119,8 @@ class ActiveHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Announce cases on the controller, which collects nothing itself."""
-        self._session.expect_ids(ids, self._config.rootpath)
+        if self._judging:
+            self._session.expect_ids(ids, self._config.rootpath)
 
     # Reporting
 
@@ -130,7 +139,7 @@ class ActiveHooks:
     ) -> None:
         """End all processes, write what is left to write, and settle the exit status."""
         self._session.close(interrupted=int(exitstatus) == pytest.ExitCode.INTERRUPTED)
-        if self._session.ledger is None or self._config.option.collectonly:
+        if self._session.ledger is None or not self._judging:
             return
         settled = (
             pytest.ExitCode.OK,
@@ -142,5 +151,14 @@ class ActiveHooks:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table of pairs."""
-        if not self._config.option.collectonly:
+        if self._judging:
             terminal.summary(self._session, terminalreporter)
+
+
+def _selected(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[int]]:
+    """Return the case numbers among items, by file."""
+    found: dict[VerifyFile, list[int]] = {}
+    for item in items:
+        if isinstance(item, CaseItem):
+            found.setdefault(item.parent, []).append(item.case_idx)
+    return found

@@ -123,7 +123,8 @@ class CaseItem(VerifyItem):
         self._publish(self.record)
         if not self.record.passed:
             cause = session.engine.judge(self.pair).last_cause
-            raise cause if cause is not None else CaseFailure(self.record.error_msg)
+            # Nothing that user code raises may end or skip the item in its own way.
+            raise cause if isinstance(cause, Exception) else CaseFailure(self.record.error_msg)
 
     def _publish(self, record: CaseRecord) -> None:
         """Give other reports what people and dashboards look for."""
@@ -148,7 +149,7 @@ class CaseItem(VerifyItem):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the record; anything else is a fault of the plugin and keeps its traceback."""
         record = self.record
-        if record is None or record.passed or self.config.getoption("fulltrace"):
+        if record is None or record.passed or self.config.getoption("fulltrace", default=False):
             return super().repr_failure(excinfo, style)
         path, line = self.location_of(record.file, record.line)
         return display.failure(path, line, record.error_type or "", record.error_msg or "")

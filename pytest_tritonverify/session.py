@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.results.records import CaseRecord
 
 if TYPE_CHECKING:
-    from pytest_tritonverify.results.ledger import Ledger
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
+    from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.settings import Settings
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.discovery import Selection
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Callable
+    from pathlib import Path
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")

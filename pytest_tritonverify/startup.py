@@ -156,7 +156,11 @@ def _session(
         raise pytest.UsageError(str(error)) from None
     ledger = None
     if not hasattr(config, "workerinput"):
-        ledger = Ledger(settings.output, {"non_compute": settings.non_compute})
+        ledger = Ledger(
+            settings.output,
+            {"non_compute": settings.non_compute},
+            in_process=settings.in_process,
+        )
     return VerifySession(settings, activation, findings, engine, ledger)
 
 

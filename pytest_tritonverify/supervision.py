@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,19 +106,22 @@ class Process:
             if not self._started and "error" not in answer.message:
                 # The first answer only says that the role was set up.
                 self._started = True
+                _drop_descriptor(answer)
                 answer = self._worker.result(deadline)
         except WorkerLost as lost:
             self._worker = None
             raise self._lost(lost, budget) from None
         except HostError as error:
-            self._worker = None
+            self.close()
             text = f"{CRASH}: {error} while {self._label} ran"
-            raise Failure(self._side, CRASH, text) from None
+            raise Failure(VERIFIER, CRASH, text) from None
         self.output = self._worker.take_output()
         if "error" in answer.message:
             if not self._started:
                 self.close()
-            raise self._raised(answer.message["error"], getattr(answer, "exception", None))
+            _drop_descriptor(answer)
+            described = _checked(answer.message["error"])
+            raise self._raised(described, getattr(answer, "exception", None))
         return answer
 
     def _lost(self, lost: WorkerLost, budget: str) -> Failure:
@@ -135,7 +139,7 @@ class Process:
         return self._remember(failure)
 
     def _raised(self, error: dict[str, Any], cause: BaseException | None) -> Failure:
-        name, message = str(error["type"]), str(error["message"])
+        name, message = error["type"], error["message"]
         lines = [f"{name}: {message}" if message else name]
         if self._side == REFERENCE:
             lines.append(
@@ -144,15 +148,15 @@ class Process:
         else:
             lines.append(f"Raised by {self._label} in phase '{error['phase']}'.")
         if error["traceback"]:
-            lines.append(str(error["traceback"]))
-        advice = hints.hint(self._device, name, message, str(error["code"] or ""))
+            lines.append(error["traceback"])
+        advice = hints.hint(self._device, name, message, error["code"])
         if advice:
             lines.append(f"Hint: {advice}")
         failure = Failure(
             self._side,
             name,
             "\n".join(lines),
-            str(error["phase"]),
+            error["phase"],
             error["file"],
             error["line"],
             self.output,
@@ -171,6 +175,32 @@ class Process:
         if self._worker is not None:
             self._worker.kill()
             self._worker = None
+
+
+def _drop_descriptor(answer: Answer) -> None:
+    """Close what an honest process doesn't send with such an answer."""
+    if answer.fd is not None:
+        os.close(answer.fd)
+
+
+def _checked(error: object) -> dict[str, Any]:
+    """Return an error's description in its proper form, whatever an untrusted process sent."""
+    given = error if isinstance(error, dict) else {}
+
+    def text(key: str, limit: int = 20_000) -> str:
+        value = given.get(key)
+        return errors.clip(errors.printable(value), limit) if isinstance(value, str) else ""
+
+    line = given.get("line")
+    return {
+        "type": text("type", 200) or "UnknownError",
+        "message": text("message"),
+        "phase": text("phase", 40),
+        "traceback": text("traceback"),
+        "file": text("file", 4096) or None,
+        "line": line if type(line) is int and 0 < line < 1 << 31 else None,
+        "code": text("code", 500),
+    }
 
 
 def _without_own_frames(output: str) -> str:

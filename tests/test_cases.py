@@ -5,6 +5,7 @@ They run on the CPU interpreter everywhere, and on the GPU too where there is on
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 import shutil
@@ -62,11 +63,22 @@ _CASES = [
 
 # What differs where implementations run on a GPU: total, passed, error types.
 _ON_CUDA: dict[str, tuple[int, int, list[str]]] = {
+    # A GPU's addition gives NaN other bits.
+    "22_noncompute_negative_zero": (3, 1, ["AccuracyError"]),
     "59_reference_refuses_cpu": (1, 1, []),
     "64_kernel_does_not_compile": (3, 2, ["CompilationError"]),
     "does_not_compile": (2, 1, ["CompilationError"]),
     "hard_coded_cuda": (2, 2, []),
 }
+
+# What differs in the interpreter of earlier versions of triton: a maximum there keeps NaN, and
+# numpy refuses an integer that the compiler would wrap.
+_BEFORE_TRITON_3_9: dict[str, tuple[int, int, list[str]]] = {
+    "19_int32_sum_needs_int64": (2, 1, ["InterpreterError"]),
+    "40_maximum_drops_nan": (2, 2, []),
+}
+_TRITON = tuple(int(part) for part in importlib.metadata.version("triton").split(".")[:2])
+_EXCEPTIONS = {"cuda": _ON_CUDA, "cpu": _BEFORE_TRITON_3_9 if _TRITON < (3, 9) else {}}
 
 _DEVICES = ["cpu", *(["cuda"] if detection.likely(("cuda",)) else [])]
 
@@ -117,9 +129,8 @@ def judged(device: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, d
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.folder.name)
 def test_verdict(case: Case, device: str, judged: dict[str, dict[str, Any]]) -> None:
     result, expect = judged[case.folder.name], case.expected["expect"]
-    total, passed, kinds = expect["total_cases"], expect["passed_cases"], expect["error_types"]
-    if device == "cuda" and case.folder.name in _ON_CUDA:
-        total, passed, kinds = _ON_CUDA[case.folder.name]
+    documented = (expect["total_cases"], expect["passed_cases"], expect["error_types"])
+    total, passed, kinds = _EXCEPTIONS[device].get(case.folder.name, documented)
     counts = (result["total_cases"], result["passed_cases"])
     assert counts == (total, passed), result["failures"]
     types = sorted({failure["error_type"] for failure in result["failures"]})
@@ -224,10 +235,13 @@ def test_hard_coded_device_gets_a_hint(device: str, judged: dict[str, dict[str, 
         assert "Hint: This code asks for an accelerator" in failure["error_msg"]
 
 
-def test_hang_shows_the_line_of_the_loop(judged: dict[str, dict[str, Any]]) -> None:
+def test_hang_shows_the_line_of_the_loop(device: str, judged: dict[str, dict[str, Any]]) -> None:
     (failure,) = judged["endless_loop"]["failures"]
     assert "验证超时" in failure["error_msg"]
-    assert re.search(r'File ".*square_triton_ascend_impl\.py", line \d+ in', failure["error_msg"])
+    # A process that waits inside of a GPU driver answers no signal.
+    assert device == "cuda" or re.search(
+        r'File ".*square_triton_ascend_impl\.py", line \d+ in', failure["error_msg"]
+    )
 
 
 def test_examples_are_all_green(device: str, tmp_path: Path) -> None:

@@ -54,8 +54,15 @@ class Cpu(Device):
     interpreted = True
 
     def environment(self) -> dict[str, str]:
-        """Triton reads TRITON_INTERPRET when it is imported; back ends must not autoload."""
-        return {"TRITON_INTERPRET": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        """Triton reads TRITON_INTERPRET when it is imported; back ends must not autoload.
+
+        GPUs are hidden, so that a verdict of the CPU is the same on every machine.
+        """
+        return {
+            "TRITON_INTERPRET": "1",
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
 
     def facts(self) -> dict[str, Any]:
         """The CPU is always there."""

@@ -23,8 +23,8 @@ def clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     note, kept = "", limit
-    # Twice: the note's own length decides how much more is left out.
-    for _ in range(2):
+    # Again and again: how long the note is decides how much more is left out.
+    for _ in range(3):
         note = f"\n... {len(text) - kept} characters left out ...\n"
         kept = limit - len(note)
     if kept <= 0:
@@ -50,7 +50,8 @@ def message_of(error: BaseException) -> str:
 
 def type_name(error: BaseException) -> str:
     """Return the exception's class name as plain text."""
-    name = type.__getattribute__(type(error), "__name__")
+    # Not by attribute: a metaclass may answer for it.
+    name = type.__dict__["__name__"].__get__(type(error))
     return clip(printable(str(name)), 200)
 
 
@@ -64,12 +65,15 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
             to begin and to locate there.
 
     Returns:
-        `type`, `message` (causes and a group's members included), `phase`, `traceback` (text), and of the innermost
-        user frame `file` and `line`, or null, and the line's `code`.
+        `type`, `message` (with those of causes and of a group's members), `phase`, `traceback`
+        (text), and of the innermost user frame `file` and `line`, or null, and the line's `code`.
     """
     file, line = _location(error, user_files)
+    code = printable(linecache.getline(file, line)) if file and line else ""
     message = message_of(error)
-    for word, other in (*_members(error), *(("caused by", link) for link in _causes(error))):
+    related = [("holding", member) for member in _members(error)]
+    related += [("caused by", link) for link in _causes(error, implicit=True)]
+    for word, other in related:
         text = message_of(other)
         if text not in message:
             message = f"{message}\n{word} {type_name(other)}: {text}"
@@ -80,29 +84,37 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
         "traceback": _traceback(error, user_files),
         "file": file,
         "line": line,
-        "code": linecache.getline(file, line).strip() if file and line else "",
+        "code": clip(code.strip(), _LINE_LIMIT),
     }
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions that led to one, the nearest first, as Python's traceback shows them."""
+def _causes(error: BaseException, *, implicit: bool) -> Iterator[BaseException]:
+    """Yield the exceptions that led to one, the nearest first, as Python's traceback shows them.
+
+    Args:
+        error: the exception.
+        implicit: follow exceptions that were being handled too, not only `raise ... from`.
+    """
+    # By identity: an exception's own `__eq__` or `__bool__` may do anything.
     seen = {id(error)}
-    link: BaseException | None = error
-    while link is not None and len(seen) <= _MAX_CAUSES:
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-        if link is None or id(link) in seen:
+    link = error
+    for _ in range(_MAX_CAUSES):
+        before = link.__cause__
+        if before is None and implicit and not link.__suppress_context__:
+            before = link.__context__
+        if before is None or id(before) in seen:
             return
-        seen.add(id(link))
-        yield link
+        seen.add(id(before))
+        yield before
+        link = before
 
 
-def _members(error: BaseException) -> list[tuple[str, BaseException]]:
-    """Return the exceptions of a group. Python 3.10 has no groups, but a backport of them."""
+def _members(error: BaseException) -> list[BaseException]:
+    """Return the exceptions that a group holds. On Python 3.10 a backport may bring groups."""
     members = getattr(error, "exceptions", ())
     if not isinstance(members, tuple):
         return []
-    found = [member for member in members if isinstance(member, BaseException)]
-    return [("holding", member) for member in found[:_MAX_CAUSES]]
+    return [member for member in members if isinstance(member, BaseException)][:_MAX_CAUSES]
 
 
 def _is_user(filename: str, user_files: Collection[str]) -> bool:
@@ -111,24 +123,24 @@ def _is_user(filename: str, user_files: Collection[str]) -> bool:
 
 
 def _location(error: BaseException, user_files: Collection[str]) -> tuple[str | None, int | None]:
-    """Return file and line of the innermost user frame; the cause's own, where it was chained."""
+    """Return file and line of the innermost user frame, of the first cause where there is one."""
     found: tuple[str | None, int | None] = (None, None)
     if isinstance(error, SyntaxError) and isinstance(error.filename, str):
         line = error.lineno if isinstance(error.lineno, int) else None
         found = printable(error.filename), line
         if _is_user(error.filename, user_files):
             return found
-    link: BaseException | None = error
-    for link in (error, *_causes(error)):
-        if link is not error and link is not previous.__cause__:
-            break
+    for link in (error, *_causes(error, implicit=False)):
+        for frame in traceback.extract_tb(link.__traceback__):
+            if _is_user(frame.filename, user_files):
+                found = printable(frame.filename), frame.lineno
     return found
 
 
 def _traceback(error: BaseException, user_files: Collection[str]) -> str:
     """Render the frames from the first user frame on; runs of other people's frames collapse."""
     if isinstance(error, SyntaxError):
-        return printable("".join(traceback.format_exception_only(type(error), error))).rstrip()
+        return _syntax_error(error)
     frames = traceback.extract_tb(error.__traceback__)
     first = next(
         (i for i, frame in enumerate(frames) if _is_user(frame.filename, user_files)), None
@@ -151,6 +163,14 @@ def _traceback(error: BaseException, user_files: Collection[str]) -> str:
         if frame.line:
             lines.append(f"    {clip(frame.line, _LINE_LIMIT)}")
     return printable("\n".join(_shortened(lines)))
+
+
+def _syntax_error(error: SyntaxError) -> str:
+    try:
+        text = "".join(traceback.format_exception_only(type(error), error))
+    except Exception:  # noqa: BLE001 - whoever made it may have given it any attributes
+        return ""
+    return clip(printable(text), _MESSAGE_LIMIT).rstrip()
 
 
 def _shortened(lines: list[str]) -> list[str]:

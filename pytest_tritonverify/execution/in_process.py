@@ -40,7 +40,10 @@ class LocalWorker:
     def _attempt(self, action: Any) -> LocalAnswer:
         try:
             message, fd = action()
-        except Exception as error:  # noqa: BLE001 - user code; exits and Ctrl-C are pytest's here
+        except BaseException as error:
+            # Ctrl-C, and pytest's own wish to end when a debugger is left.
+            if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Exit":
+                raise
             files = getattr(self._role, "user_files", ())
             described = errors.describe(error, self._phase.name, files)
             return LocalAnswer({"error": described}, None, error)

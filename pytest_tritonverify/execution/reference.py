@@ -39,7 +39,7 @@ class Reference:
             task = self._loaded()
             group = self._group(request["case_idx"])
             self._device.seed()
-            init = task.init_arguments()
+            init = task.init_arguments(request["case_idx"], len(self._groups))
         case, fd = running.pack_case(group, init)
         described = [describing.describe(value) for value in group.values()]
         return {"case": case, "input_desc": described}, fd

@@ -151,5 +151,14 @@ def _same_bytes(old: torch.UntypedStorage, new: torch.UntypedStorage) -> bool:
 def _same_bits(old: torch.Tensor, new: torch.Tensor) -> bool:
     if old.shape != new.shape or old.dtype != new.dtype:
         return False
-    first, second = (t.resolve_conj().resolve_neg().contiguous().reshape(-1) for t in (old, new))
-    return torch.equal(first.view(torch.uint8), second.view(torch.uint8))
+    return torch.equal(_values_as_bytes(old), _values_as_bytes(new))
+
+
+def _values_as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    # Not by a view of another dtype: torch refuses it for some strides of a single element.
+    plain = tensor.resolve_conj().resolve_neg().contiguous()
+    size = plain.element_size()
+    flat = torch.empty(0, dtype=torch.uint8)
+    return flat.set_(
+        plain.untyped_storage(), plain.storage_offset() * size, (plain.numel() * size,), (1,)
+    )

@@ -98,33 +98,51 @@ class Task:
             for spec in case_file.load_case_specs(data)
         ]
 
-    def init_arguments(self) -> Arguments:
-        """Return the constructor arguments of both models; none where the task defines none."""
+    def init_arguments(self, case_idx: int, total: int) -> Arguments:
+        """Return the constructor arguments of both models for one case.
+
+        They are what `get_init_inputs()` gives: a list, a tuple or a dict of keywords, none where
+        the task defines no such function. Two other forms are in use and are taken where the
+        constructor can't be called with the first: `[[args], {kwargs}]`, and one entry a case.
+
+        Args:
+            case_idx: number of the case, from 1.
+            total: number of cases.
+        """
         make = getattr(self.module, "get_init_inputs", None)
-        if make is None:
-            return Arguments()
-        given = make()
+        given = make() if make is not None else None
         if given is None:
             return Arguments()
-        arguments = Arguments.of(given, "what get_init_inputs() returns")
-        return self._unnested(arguments)
+        plain = Arguments.of(given, "what get_init_inputs() returns")
+        others = [_unnested(plain)]
+        if len(plain.args) == total:
+            entry = plain.args[case_idx - 1]
+            if isinstance(entry, (list, tuple, dict)):
+                of_case = Arguments.of(entry, f"entry {case_idx} of get_init_inputs()")
+                others += [_unnested(of_case), of_case]
+        fitting = (form for form in others if form is not None and self._accepts(form))
+        return plain if self._accepts(plain) else next(fitting, plain)
 
-    def _unnested(self, arguments: Arguments) -> Arguments:
-        """Read `[[args], {kwargs}]` as such where the constructor can't take it literally."""
-        if len(arguments.args) != 2:  # noqa: PLR2004 - the pair's two parts
-            return arguments
-        args, kwargs = arguments.args
-        if not (isinstance(args, (list, tuple)) and isinstance(kwargs, dict)):
-            return arguments
+    def _accepts(self, arguments: Arguments) -> bool:
         try:
             signature = inspect.signature(self.model_class)
         except (TypeError, ValueError):
-            return arguments
+            return True
         try:
-            signature.bind(*arguments.args)
+            signature.bind(*arguments.args, **(arguments.kwargs or {}))
         except TypeError:
-            return Arguments(tuple(args), dict(kwargs))
-        return arguments
+            return False
+        return True
+
+
+def _unnested(arguments: Arguments) -> Arguments | None:
+    """Read `[[args], {kwargs}]` as positional and keyword arguments."""
+    if len(arguments.args) != 2:  # noqa: PLR2004 - the pair's two parts
+        return None
+    args, kwargs = arguments.args
+    if isinstance(args, (list, tuple)) and isinstance(kwargs, dict):
+        return Arguments(tuple(args), dict(kwargs))
+    return None
 
 
 def seeded_groups(task: Task, device: Device) -> list[Arguments]:

@@ -168,7 +168,7 @@ class _Writer:
         if key in self._known:
             return self._known[key]
         size = storage.nbytes()
-        start = -(-self._end // ALIGNMENT) * ALIGNMENT
+        start = -(-self._end // ALIGNMENT) * ALIGNMENT if size else 0
         if size:
             os.ftruncate(self.fd, start + size)
             view = storage_bytes(storage).numpy().data
@@ -213,7 +213,8 @@ def _plain(value: object) -> Node | None:  # noqa: C901, PLR0911, PLR0912 - one 
         return {"k": "none"}
     if value is Ellipsis:
         return {"k": "ellipsis"}
-    # Exact builtins first: numpy's scalars and enums subclass some of them.
+    if isinstance(value, (float, complex)) and type(value).__module__ == "numpy":
+        return None
     if isinstance(value, bool):
         return {"k": "bool", "v": value}
     if isinstance(value, int):

@@ -24,6 +24,7 @@ LOW_PRECISION = "low_precision"
 TYPED_STORES = "typed_stores"
 TYPED_REDUCTIONS = "typed_reductions"
 SCALAR_INDEX = "scalar_index"
+NAMED_TYPES = "named_types"
 MASKED_LANES = "masked_lanes"
 
 
@@ -96,6 +97,7 @@ def _correct() -> Corrections:
         TYPED_STORES: repairs.type_stores,
         TYPED_REDUCTIONS: repairs.type_reductions,
         SCALAR_INDEX: repairs.index_scalars,
+        NAMED_TYPES: repairs.name_types,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
     # The last one, so that it meets each load before the others have disguised it.

@@ -34,3 +34,18 @@ def take_first_configuration() -> None:
 
     Autotuner.__init__ = __init__
     Autotuner._bench = untimed  # noqa: SLF001 - the one place where every version times
+    _drop_launch_options()
+
+
+def _drop_launch_options() -> None:
+    """Keep the launch options of a configuration from kernels.
+
+    Some versions (3.2, triton-ascend 3.2.0) pass options of `triton.Config` on that the list of
+    those to leave out has been forgotten in. Later ones go by the kernel's parameters.
+    """
+    from triton import Config
+    from triton.runtime import interpreter
+
+    left_out = getattr(interpreter, "RESERVED_KWS", None)
+    if left_out is not None:
+        left_out += [name for name in Config({}).all_kwargs() if name not in left_out]

@@ -37,6 +37,9 @@ _FLOAT8_VALUES: dict[Dtype, NDArray[np.float32]] = {
     for dtype in _BITS
     if dtype.itemsize == 1
 }
+# In these the pattern of a negative zero is the one of NaN.
+_UNSIGNED_ZERO = (CARRIERS["fp8e4b8"], CARRIERS["fp8e5b16"])
+_FNUZ_NAN = 0x80
 _SATURATED = np.float32(448)  # the largest float8_e4m3fn
 _E4B15_LARGEST = 0x3F00  # 1.75 in float16
 
@@ -93,7 +96,10 @@ def convert(values: Array, dtype: Dtype, *, toward_zero: bool = False) -> Array:
     # All these formats order magnitudes as their bits do, so the next smaller one is one less.
     bits = rounded.view(f"u{rounded.dtype.itemsize}")
     too_large = np.abs(widen(rounded).astype(np.float64)) > np.abs(wide.astype(np.float64))
-    truncated: Array = (bits - too_large.astype(bits.dtype)).view(dtype)
+    bits = bits - too_large.astype(bits.dtype)
+    if dtype in _UNSIGNED_ZERO:
+        bits[too_large & (bits == _FNUZ_NAN)] = 0
+    truncated: Array = bits.view(dtype)
     return truncated
 
 
@@ -128,7 +134,8 @@ def encode_e4b15(values: Array) -> Array:
     """
     bits = values.view(np.uint16)
     magnitude = np.minimum(bits & 0x7FFF, _E4B15_LARGEST)
-    return (((magnitude * 2 + 0x80) >> 8) | ((bits >> 8) & 0x80)).astype(np.uint8)
+    patterns: Array = ((magnitude * 2 + 0x80) >> 8) | ((bits >> 8) & 0x80)
+    return patterns.astype(np.uint8)
 
 
 def _nearest(wide: Array, dtype: Dtype) -> Array:

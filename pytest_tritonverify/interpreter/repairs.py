@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from pytest_tritonverify.interpreter.patching import replace
+
+_FNUZ = ("fp8e4b8", "fp8e5b16")
 
 
 def type_stores(interpreter: Any) -> bool:
@@ -42,24 +44,22 @@ def type_stores(interpreter: Any) -> bool:
 def type_reductions(interpreter: Any) -> bool:
     """Give the result of a reduction the array type that its Triton type says.
 
+    Triton before 3.3 leaves an int32 sum in int64; up to 3.8 one that overflows is an error where
+    a device wraps around.
+
     Returns:
-        Whether this version needed it: the sum of an int32 block then wraps around at 32 bits, as
-        it does on a device.
+        Whether this version needed it.
     """
     classes = [getattr(interpreter, name, None) for name in ("ReduceOps", "ScanOps")]
     if None in classes or not all(hasattr(one, "to_tensor") for one in classes):
         return False
-    language = interpreter.tl
-    probe = interpreter.ReduceOps(0, None, keep_dims=False)
-    found = probe.to_tensor(np.zeros(2, np.int64), language.int32)
-    if found.handle.data.dtype == np.int32:
+    if _types_reductions(interpreter):
         return False
 
     def make(original: Any) -> Any:
         def to_tensor(self: Any, ret: Any, dtype: Any) -> Any:
-            if getattr(ret, "shape", None):
-                ret = ret.astype(interpreter._get_np_dtype(dtype))  # noqa: SLF001 - the module is what is corrected
-            return original(self, ret, dtype)
+            typed = np.asarray(ret).astype(interpreter._get_np_dtype(dtype))  # noqa: SLF001 - the module is what is corrected
+            return original(self, typed, dtype)
 
         return to_tensor
 
@@ -68,10 +68,21 @@ def type_reductions(interpreter: Any) -> bool:
     return True
 
 
+def _types_reductions(interpreter: Any) -> bool:
+    int32 = interpreter.tl.int32
+    reduction = interpreter.ReduceOps(0, None, keep_dims=False)
+    wide = np.full(2, 2**31, np.int64)
+    try:
+        found = [reduction.to_tensor(sums, int32) for sums in (wide, wide[0])]
+    except OverflowError:
+        return False
+    return all(one.handle.data.dtype == np.int32 for one in found)
+
+
 def index_scalars(interpreter: Any) -> bool:
     """Let a loaded number count a loop.
 
-    Triton before 3.9 turns a block of one element into an int in a way that numpy 2.4 refuses.
+    Triton before 3.7 turns a block of one element into an int in a way that numpy 2.4 refuses.
 
     Returns:
         Whether this version needed it.
@@ -86,10 +97,7 @@ def index_scalars(interpreter: Any) -> bool:
             def __index__(self: Any) -> int:  # noqa: N807 - stands for it
                 return int(self.handle.data.item())
 
-            if scope:
-                scope[0].set_attr(tensor, "__index__", __index__)
-            else:
-                tensor.__index__ = __index__
+            _set(tensor, "__index__", __index__, scope)
 
         return _patch_lang_tensor
 
@@ -108,3 +116,44 @@ def _indexes(interpreter: Any) -> bool:
         return operator.index(scalar) == 1
     except TypeError:
         return False
+
+
+def name_types(interpreter: Any) -> bool:
+    """Let kernels name the two float8 types of AMD's, which older versions know but can't build.
+
+    Returns:
+        Whether this version needed it.
+    """
+    if not hasattr(interpreter, "_patch_lang_core") or _names_types(interpreter):
+        return False
+
+    def make(original: Any) -> Any:
+        def _patch_lang_core(lang: Any, *scope: Any) -> None:
+            original(lang, *scope)
+            known = lang.dtype.to_ir
+
+            def to_ir(self: Any, builder: Any) -> Any:
+                if self.name in _FNUZ:
+                    return getattr(builder, f"get_{self.name}_ty")()
+                return known(self, builder)
+
+            _set(lang.dtype, "to_ir", to_ir, scope)
+
+        return _patch_lang_core
+
+    replace(interpreter, "_patch_lang_core", make)
+    return True
+
+
+def _names_types(interpreter: Any) -> bool:
+    inner = interpreter._patch_lang_core.__code__.co_consts  # noqa: SLF001 - the module is what is probed
+    named = {name for code in inner if isinstance(code, CodeType) for name in code.co_consts}
+    return named.issuperset(_FNUZ)
+
+
+def _set(owner: Any, name: str, value: Any, scope: tuple[Any, ...]) -> None:
+    """Set an attribute for the time of a launch, or for good in versions that never undo it."""
+    if scope:
+        scope[0].set_attr(owner, name, value)
+    else:
+        setattr(owner, name, value)

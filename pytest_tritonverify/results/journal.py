@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.results.result_file import finite
+from pytest_tritonverify.results import result_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,7 @@ class Journal:
         self.path = path
         self.problem: str | None = None
         try:
+            result_file.make_folder(path.parent)
             path.write_text("", encoding="utf-8")
         except OSError as error:
             self.problem = f"{error.strerror}: {path}"
@@ -49,7 +50,7 @@ class Journal:
             return
         try:
             with self.path.open("a", encoding="utf-8") as stream:
-                json.dump(finite(entry), stream, ensure_ascii=False, allow_nan=False)
+                json.dump(result_file.finite(entry), stream, ensure_ascii=False, allow_nan=False)
                 stream.write("\n")
         except OSError as error:
             self.problem = f"{error.strerror}: {self.path}"

@@ -93,12 +93,16 @@ class Ledger:
     Args:
         output: where the only pair's result goes instead of beside it.
         cmdline: the options that the result file records.
+        in_process: nothing is isolated in this run; results say so.
     """
 
-    def __init__(self, output: Path | None, cmdline: Mapping[str, Any]) -> None:
+    def __init__(
+        self, output: Path | None, cmdline: Mapping[str, Any], *, in_process: bool = False
+    ) -> None:
         self.accounts: dict[Path, PairAccount] = {}
         self._output = output
         self._cmdline = dict(cmdline)
+        self._in_process = in_process
 
     def account(self, pair: Pair) -> PairAccount:
         """Return a pair's account, opening it where there is none."""
@@ -222,9 +226,10 @@ class Ledger:
                 "implementation": result_file.digest(pair.implementation),
             },
             load_failure=account.load_failure,
+            in_process=self._in_process,
         )
         try:
-            account.path.parent.mkdir(parents=True, exist_ok=True)
+            result_file.make_folder(account.path.parent)
             result_file.write_atomically(account.path, content)
         except OSError as error:
             account.problem = f"{account.path} can't be written: {error.strerror}"

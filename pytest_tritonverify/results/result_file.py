@@ -31,6 +31,7 @@ def document(
     sources: Mapping[str, str | None],
     *,
     load_failure: Mapping[str, Any] | None = None,
+    in_process: bool = False,
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
 
@@ -41,6 +42,7 @@ def document(
         sources: sha256 by role (task, data, implementation).
         load_failure: entry for `failures` of a pair whose cases are unknown. It counts as one
             failed case.
+        in_process: the implementation ran in the judge's own process.
     """
     failures = [_failure(record) for record in records if not record.passed]
     passed = sum(record.passed for record in records)
@@ -56,6 +58,7 @@ def document(
         "failures": failures,
         "environment": dict(environment),
         "schema_version": SCHEMA_VERSION,
+        "in_process": in_process,
         "cases": [_case(record) for record in records],
         "sources": dict(sources),
     }
@@ -116,6 +119,17 @@ def finite(value: Any) -> Any:
     if isinstance(value, str):
         return errors.printable(value)
     return value
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    # Asked first: a file of that name is then told as what it is by whoever opens one below it.
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, content: Mapping[str, Any]) -> None:

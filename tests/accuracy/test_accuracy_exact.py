@@ -72,7 +72,7 @@ def integer_pairs(draw: st.DrawFn) -> tuple[str, list[int], str, list[int]]:
     return left, golden, right, actual
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(pair=integer_pairs(), inputs=st.sampled_from(["float", "int", "none"]), exact=st.booleans())
 def test_integers_agree_with_python(
     pair: tuple[str, list[int], str, list[int]], inputs: str, *, exact: bool

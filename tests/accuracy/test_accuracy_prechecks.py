@@ -14,12 +14,11 @@ from pytest_tritonverify.accuracy import OutputsVerdict, Rules, infer_input_type
 
 FLOAT_INPUTS = infer_input_type([torch.zeros(1)])
 
-FLOATS = [
-    name
-    for name in ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz")
-    + ("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-    if hasattr(torch, name)
-]
+FORMATS = """
+    float64 float32 float16 bfloat16
+    float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
+"""
+FLOATS = [name for name in FORMATS.split() if hasattr(torch, name)]
 
 
 def judge(golden: object, actual: object, **rules: bool) -> OutputsVerdict:
@@ -206,6 +205,7 @@ def test_what_cannot_be_judged_is_refused(value: torch.Tensor, words: str) -> No
         assert verdict.error_type == "AssertionError"
         assert words in verdict.message
         assert side in verdict.message
+    assert judge(value, None).error_type == "AssertionError"
 
 
 def test_packed_formats_are_refused_except_bit_for_bit() -> None:

@@ -1,0 +1,216 @@
+"""Pieces of bounded size, large and strided tensors, and the memory that a judgement needs."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_tritonverify.accuracy import OutputsVerdict, Rules, infer_input_type, judge_outputs
+from pytest_tritonverify.accuracy.chunks import CHUNK, chunk_pairs
+from pytest_tritonverify.accuracy.limits import FLOAT_FORMATS
+from pytest_tritonverify.accuracy.offenders import Offender, WorstElements, element_index
+from pytest_tritonverify.accuracy.ulp import ulp
+
+FLOAT_INPUTS = infer_input_type([torch.zeros(1)])
+
+
+def judge(golden: object, actual: object, **rules: bool) -> OutputsVerdict:
+    return judge_outputs(golden, actual, input_type=FLOAT_INPUTS, rules=Rules(**rules))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 6), max_size=4),
+    size=st.integers(1, 20).map(lambda half: 2 * half),
+    data=st.data(),
+)
+def test_pieces_cover_strided_tensors_once_and_in_order(
+    shape: list[int], size: int, data: st.DataObject
+) -> None:
+    values = torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape)
+    order = data.draw(st.permutations(range(len(shape))))
+    back = [order.index(axis) for axis in range(len(shape))]
+    strided = values.permute(order).contiguous().permute(back)
+    seen = 0
+    for start, golden, actual in chunk_pairs(values, strided, size):
+        assert start == seen
+        assert golden.dim() == actual.dim() == 1
+        assert 0 < golden.numel() <= size
+        assert torch.equal(golden, actual)
+        assert golden.tolist() == list(range(start, start + golden.numel()))
+        seen += golden.numel()
+    assert seen == values.numel()
+
+
+@settings(max_examples=100, deadline=None)
+@given(shape=st.lists(st.integers(1, 4), max_size=3), size=st.sampled_from([2, 4, 6, 40]))
+def test_complex_tensors_are_walked_as_their_parts(shape: list[int], size: int) -> None:
+    values = torch.randn([*shape, 2]).double()
+    golden = torch.view_as_complex(values)
+    pieces = list(chunk_pairs(golden.conj(), golden, size))
+    flat = torch.cat([piece.golden for piece in pieces]).view(-1, 2)
+    assert torch.equal(flat, values.view(-1, 2) * torch.tensor([1.0, -1.0]))
+    assert torch.equal(torch.cat([piece.actual for piece in pieces]), values.view(-1))
+    assert all(piece.start % 2 == 0 for piece in pieces)
+
+
+SIZE = 2 * CHUNK + 17
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bool])
+@pytest.mark.parametrize("at", [0, CHUNK - 1, CHUNK, SIZE - 1])
+@pytest.mark.parametrize("non_compute", [False, True])
+def test_one_wrong_element_is_found_in_every_piece(
+    dtype: torch.dtype, at: int, *, non_compute: bool
+) -> None:
+    golden = torch.zeros(SIZE, dtype=dtype)
+    actual = golden.clone()
+    assert judge(golden, actual, non_compute=non_compute).passed
+    actual[at] = True if dtype == torch.bool else 7
+    verdict = judge(golden, actual, non_compute=non_compute)
+    assert verdict.error_type == "AccuracyError"
+    assert f"[{at}]: got" in verdict.message
+
+
+def test_counts_add_up_over_pieces() -> None:
+    golden = torch.ones(SIZE)
+    golden[::7] = math.nan
+    golden[1] = -math.inf
+    actual = golden.clone()
+    actual[2::7] += 0.5
+    verdict = judge(golden, actual)
+    metrics = verdict.metrics or {}
+    wrong = len(range(2, SIZE, 7))
+    finite = SIZE - len(range(0, SIZE, 7)) - 1
+    assert (metrics["total_finite"], metrics["over_count"]) == (finite, wrong)
+    assert metrics["matched_count"] == finite - wrong
+    assert metrics["max_abs_diff"] == 0.5
+    actual[3] = math.nan
+    assert "differ at 1 of" in judge(golden, actual).message
+
+
+def test_non_finite_positions_are_those_of_the_whole_tensor() -> None:
+    golden = torch.zeros(3, SIZE)
+    actual = golden.clone()
+    actual[2, SIZE - 1] = math.nan
+    assert f"first at [2, {SIZE - 1}]" in judge(golden, actual).message
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.int32])
+def test_layout_does_not_change_the_verdict(dtype: torch.dtype) -> None:
+    golden = torch.randn(700, 900).mul(10).to(dtype)
+    actual = golden.clone()
+    actual[5, 600:] += 3
+    plain = judge(golden, actual)
+    for left, right in (
+        (golden, actual.t().contiguous().t()),
+        (golden.t().contiguous().t(), actual),
+        (torch.stack((golden, golden), -1)[..., 1], actual),
+    ):
+        assert judge(left, right) == plain
+    assert not plain.passed
+    assert "    [5, " in plain.message
+    expanded = torch.ones(1, 900).expand(700, 900)
+    assert judge(expanded, torch.ones(700, 900)).passed
+
+
+@pytest.mark.parametrize("name", [name for name in FLOAT_FORMATS if name != "float32"])
+def test_ulps_of_all_small_formats(name: str) -> None:
+    form = FLOAT_FORMATS[name]
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        # hifloat32 has no dtype: its positive values are multiples of 2**-137.
+        values = torch.tensor([0.0, 2**-137, 2**-126, 2**-125, 1.0, 1.5, 2.0, 2.0**127]).double()
+        expected = torch.tensor(
+            [2**-137] * 3 + [2**-136, 2**-11, 2**-11, 2**-10, 2.0**116]
+        ).double()
+        assert torch.equal(ulp(values, form), expected)
+        return
+    size = dtype.itemsize * 8
+    raw = torch.arange(2 ** (size - 1), dtype=torch.int64)
+    values = raw.to(torch.uint8 if size == 8 else torch.int16).view(dtype).double()
+    values = values[values.isfinite()]
+    # In a format's own order, neighbours lie exactly one ULP of the lower one apart.
+    assert torch.equal(ulp(values[:-1], form), values.diff())
+
+
+def test_ulps_of_float32_are_gaps_to_the_next_value() -> None:
+    bits = torch.cat((torch.arange(0, 2**31 - 2**24, 4099), torch.arange(0, 3 * 2**23, 1 << 14)))
+    values = bits.to(torch.int32).view(torch.float32)
+    values = values[values < torch.finfo(torch.float32).max]
+    gaps = torch.nextafter(values, torch.tensor(math.inf)).double() - values.double()
+    assert torch.equal(ulp(values.double(), FLOAT_FORMATS["float32"]), gaps)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    pieces=st.lists(
+        st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, math.inf, math.nan]), max_size=12), max_size=6
+    )
+)
+def test_the_worst_elements_are_kept_and_ties_go_to_the_first(pieces: list[list[float]]) -> None:
+    worst = WorstElements(limit=4)
+    start = 0
+    for piece in pieces:
+        severities = torch.tensor(piece)
+        chosen = worst.select(severities)
+        assert chosen == sorted(chosen)
+        assert len(chosen) <= 4
+        for at in chosen:
+            worst.add(Offender(severities[at].item(), start + at, None, None))
+        start += len(piece)
+    everything = [value for piece in pieces for value in piece]
+    ranked = [math.inf if math.isnan(value) else value for value in everything]
+    expected = sorted(range(len(ranked)), key=lambda at: (-ranked[at], at))[:4]
+    assert [kept.position for kept in worst._kept] == expected
+
+
+@given(shape=st.lists(st.integers(1, 5), max_size=4), data=st.data())
+def test_indices_are_those_of_the_shape(shape: list[int], data: st.DataObject) -> None:
+    values = torch.arange(math.prod(shape)).reshape(shape)
+    position = data.draw(st.integers(0, values.numel() - 1))
+    index = (values == position).nonzero()[0].tolist()
+    assert element_index(position, tuple(shape)) == str(index)
+
+
+PEAK = """
+import resource
+import torch
+from pytest_tritonverify.accuracy import Rules, infer_input_type, judge_outputs
+inputs = infer_input_type([torch.zeros(1)])
+def judge(golden, actual):
+    return judge_outputs(golden, actual, input_type=inputs, rules=Rules()).passed
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+golden, equal = torch.ones(4096, 4096), torch.ones(4096, 4096)
+strided, near = torch.ones(4096, 4096).t(), torch.full((4096, 4096), 1.0001)
+wrong = torch.full((4096, 4096), 3.0)
+integers = torch.ones(4096, 2048, dtype=torch.int64), torch.full((4096, 2048), 9)
+before = peak()
+print(judge(golden, equal), judge(golden, strided), judge(golden, near), judge(golden, wrong))
+print(judge(near.t(), golden), judge(*integers))
+print(peak() - before)
+"""
+
+
+def test_extra_memory_is_bounded() -> None:
+    # The tensors have 64 MiB each, so that a copy of one would show. One thread, because many
+    # that wait for each other on a busy machine take long.
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    *verdicts, extra = done.stdout.split()
+    assert verdicts == ["True", "True", "True", "False", "True", "False"]
+    assert int(extra) < 48

@@ -1,0 +1,34 @@
+"""Run all kernels of this folder and save what they got: python run.py OUT."""
+
+import sys
+
+import conversions
+import faults
+import lanes
+import models
+import operators
+import torch
+import triton
+
+from pytest_tritonverify import interpreter
+
+
+def main(out):
+    first = interpreter.prepare()
+    again = interpreter.prepare(masked_lanes="poison")
+    interpreter.prepare()
+    torch.manual_seed(0)
+    results = {
+        "triton": triton.__version__,
+        "reports": [first.to_json(), again.to_json()],
+        "conversions": conversions.run(),
+        "operators": operators.run(),
+        "lanes": lanes.run(),
+        "faults": faults.run(),
+        "models": {dtype: models.run(dtype) for dtype in (torch.bfloat16, torch.float16)},
+    }
+    torch.save(results, out)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,79 @@
+"""Runs that end before their time: what stays on disk, and that no process does."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+from tests.support.pairs import HANGS, case_name, error_types, write_pair
+from tests.support.runs import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.runs import Run, Runner
+
+JOURNAL = "verify_result.journal.jsonl"
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    path = folder / JOURNAL
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def signalled_in_case_2(runner: Runner, sent: signal.Signals) -> Run:
+    """Run a pair whose second case hangs, and signal pytest while it does.
+
+    The hanging implementation has a child of its own, in a session of its own.
+    """
+    stray = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
+    pair = write_pair(runner.path / "ops", cases=4, at={2: f"{stray}\n{HANGS}"})
+    (pair.folder / "verify_result.json").write_text("{}")
+    process = runner.start("--verify-dir=ops")
+
+    def hanging() -> bool:
+        return any("sleep 600" in line for line in runner.survivors())
+
+    try:
+        wait_until(hanging, "case 2 does not begin", lambda: journal(pair.folder))
+    except BaseException:
+        process.kill()
+        raise
+    return runner.finish(process, sent)
+
+
+def test_ctrl_c_counts_the_rest_as_failed(runner: Runner) -> None:
+    run = signalled_in_case_2(runner, signal.SIGINT)
+    folder = runner.path / "ops"
+    assert run.code == 2
+    result = json.loads((folder / "verify_result.json").read_text())
+    assert (result["total_cases"], result["passed_cases"]) == (4, 1)
+    assert error_types(result) == dict.fromkeys((2, 3, 4), "NotRun")
+    assert result["failures"][0]["error_msg"] == "NotRun: the run was interrupted"
+    assert "3 NotRun" in run.out
+    assert not (folder / JOURNAL).exists()
+
+
+def test_a_killed_judge_leaves_its_journal_and_no_process(runner: Runner) -> None:
+    run = signalled_in_case_2(runner, signal.SIGKILL)
+    folder = runner.path / "ops"
+    assert run.code == -signal.SIGKILL
+    assert not (folder / "verify_result.json").exists()
+    entries = journal(folder)
+    assert [(entry["event"], entry.get("case_idx")) for entry in entries] == [
+        ("run", None),
+        ("started", 1),
+        ("finished", 1),
+        ("started", 2),
+    ]
+    assert entries[0]["total_cases"] == 4
+    assert entries[2]["status"] == "passed"
+    assert entries[3]["name"] == case_name(2)
+
+    # The next run is not disturbed by what the killed one left.
+    write_pair(folder, cases=2)
+    again = runner.run("--verify-dir=ops")
+    assert again.code == 0
+    assert not (folder / JOURNAL).exists()

@@ -1,0 +1,158 @@
+"""Run pytest with the plugin in a process of its own, and look at what it reported and left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+
+# Every process that a run starts inherits this variable: so none of them can hide.
+_MARK = "TRITONVERIFY_TEST_RUN"
+_LOG = "reports.jsonl"
+# A loaded machine needs a multiple of the five seconds that a run takes.
+PATIENCE = 240.0
+
+
+@dataclass
+class Run:
+    """A pytest run that has ended.
+
+    Attributes:
+        code: exit code.
+        out: standard output.
+        err: standard error.
+        reports: the test reports, as pytest-reportlog wrote them.
+    """
+
+    code: int
+    out: str
+    err: str
+    reports: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The last outcome of every item that was called, by node id."""
+        return {r["nodeid"]: r["outcome"] for r in self.reports if r["when"] == "call"}
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        """As `outcomes`, by the item's name alone."""
+        return {nodeid.partition("::")[2]: outcome for nodeid, outcome in self.outcomes.items()}
+
+    @property
+    def listed(self) -> list[str]:
+        """The node ids that `--collect-only -q` printed."""
+        return [line for line in self.out.splitlines() if "::" in line and " " not in line]
+
+    def report(self, name: str) -> dict[str, Any]:
+        """The call report of an item."""
+        return next(
+            r for r in self.reports if r["when"] == "call" and r["nodeid"].endswith(f"::{name}")
+        )
+
+
+class Runner:
+    """Starts pytest in a folder of a test's own.
+
+    Only the plugins that a test names are loaded beside ours: loading all takes longer than
+    most tests do.
+    """
+
+    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = pytester.path
+        self._pytester = pytester
+        self._monkeypatch = monkeypatch
+        # What an outer pytest-xdist tells its workers does not concern the inner pytest.
+        for name in [n for n in os.environ if n.startswith("PYTEST_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("COLUMNS", "160")
+        monkeypatch.setenv(_MARK, uuid.uuid4().hex)
+
+    def move_to(self, folder: Path) -> None:
+        """Run in another folder from now on, one that outlives the test."""
+        self.path = folder
+        self._monkeypatch.chdir(folder)
+
+    def arguments(self, args: Sequence[str | Path], plugins: Sequence[str] | None) -> list[str]:
+        """Return pytest's arguments; `plugins` None loads every installed plugin."""
+        loaded: list[str] = []
+        if plugins is None:
+            self._monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", raising=False)
+        else:
+            self._monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+            names = dict.fromkeys(("tritonverify", "pytest_reportlog", *plugins))
+            loaded = [part for name in names for part in ("-p", name)]
+        return [*loaded, f"--report-log={_LOG}", *map(str, args)]
+
+    def run(self, *args: str | Path, plugins: Sequence[str] | None = (), stdin: bytes = b"") -> Run:
+        """Run pytest to its end, and see that it leaves no process behind."""
+        (self.path / _LOG).unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", *self.arguments(args, plugins)]
+        result = self._pytester.run(*command, stdin=stdin, timeout=PATIENCE)
+        self.expect_no_survivors()
+        return Run(int(result.ret), result.stdout.str(), result.stderr.str(), self._reports())
+
+    def start(self, *args: str | Path, plugins: Sequence[str] | None = ()) -> subprocess.Popen[str]:
+        """Start pytest and leave it running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *self.arguments(args, plugins)],
+            cwd=self.path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def finish(self, process: subprocess.Popen[str], sent: signal.Signals) -> Run:
+        """Signal a started pytest and wait for its end."""
+        process.send_signal(sent)
+        out, _ = process.communicate(timeout=PATIENCE)
+        self.expect_no_survivors()
+        return Run(process.returncode, out, "", self._reports())
+
+    def _reports(self) -> list[dict[str, Any]]:
+        log = self.path / _LOG
+        lines = log.read_text().splitlines() if log.is_file() else []
+        entries = [json.loads(line) for line in lines]
+        return [entry for entry in entries if entry.get("$report_type") == "TestReport"]
+
+    def expect_no_survivors(self) -> None:
+        """Fail if a process of this test is still there after a moment."""
+        wait_until(lambda: not self.survivors(), "processes are left", self.survivors)
+
+    def survivors(self) -> list[str]:
+        """Return the command lines of living processes that runs of this test have started."""
+        mark = f"{_MARK}={os.environ[_MARK]}".encode()
+        found = []
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdecimal() or int(folder.name) == os.getpid():
+                continue
+            try:
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    words = (folder / "cmdline").read_bytes().split(b"\0")
+                    found.append(b" ".join(words).decode(errors="replace")[:200])
+            except OSError:
+                continue
+        return found
+
+
+def wait_until(
+    condition: Callable[[], bool], complaint: str, details: Callable[[], object] = str
+) -> None:
+    """Wait for a condition; a fault is told by it never coming true."""
+    deadline = time.monotonic() + PATIENCE / 4
+    while not condition():
+        assert time.monotonic() < deadline, f"{complaint}: {details()}"
+        time.sleep(0.02)
