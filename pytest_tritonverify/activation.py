@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify import discovery
+from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -52,7 +55,7 @@ class Activation:
 
 def positional_path(cwd: Path, argument: str) -> Path:
     """Return the file or folder of a positional argument, without `::item`."""
-    return (cwd / argument.partition("::")[0]).resolve()
+    return absolute(cwd / argument.partition("::")[0])
 
 
 def named_pairs(paths: Iterable[Path]) -> tuple[Pair, ...]:
@@ -89,9 +92,10 @@ def intruders(
 
 def _is_obeyed(ini_file: Path) -> bool:
     """Say whether pytest takes settings from a file; most pyproject.toml hold none for it."""
-    if ini_file.name == "pyproject.toml":
-        return "[tool.pytest" in ini_file.read_text("utf-8", "replace")
-    return ini_file.name in _INI_NAMES
+    if ini_file.name != "pyproject.toml":
+        return ini_file.name in _INI_NAMES
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    return "pytest" in toml.loads(ini_file.read_text("utf-8")).get("tool", {})
 
 
 def to_collect(

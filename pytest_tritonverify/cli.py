@@ -81,11 +81,11 @@ def _verify(options: argparse.Namespace) -> int:
     if complaint is not None:
         print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
         return 1
-    output = (
-        Path(options.output).absolute()
-        if options.output
-        else names.verify_result(pair, shared_folder=names.is_shared(folder))
-    )
+    output = names.verify_result(pair, shared_folder=names.is_shared(folder))
+    if options.output:
+        given = Path(options.output)
+        # The file itself may be a link; it is replaced, not followed.
+        output = given.parent.resolve() / given.name
     try:
         # A run that comes to nothing must not leave an earlier verdict to be read.
         output.unlink(missing_ok=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -89,8 +90,16 @@ class Settings:
         )
 
 
+def absolute(path: Path) -> Path:
+    """Return a path without `..`, and with the links that the user's name for it holds.
+
+    pytest's own paths are made so, and node ids and result files go by them.
+    """
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
 def _folder(cwd: Path, entry: str | Path) -> Path:
-    path = (cwd / entry).resolve()
+    path = absolute(cwd / entry)
     if not path.exists():
         raise SettingsError(f"--verify-dir: there is no folder {path}")
     if not path.is_dir():

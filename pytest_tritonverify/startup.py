@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # How a worker of pytest-xdist gets what its controller has found out.
 WORKER_KEY = "tritonverify"
+
+ALLOW_CONFTEST = "--verify-allow-conftest"
 
 
 def concerns_us(config: pytest.Config) -> bool:
@@ -58,11 +61,12 @@ def _activation(config: pytest.Config, settings: Settings) -> Activation:
 def _findings(config: pytest.Config, activation: Activation) -> Findings:
     from pytest_tritonverify import discovery
     from pytest_tritonverify.activation import is_ignored
+    from pytest_tritonverify.settings import absolute
 
     options = config.known_args_namespace
     patterns = config.getini("norecursedirs")
     cwd = config.invocation_params.dir
-    ignored = frozenset((cwd / path).resolve() for path in options.ignore or ())
+    ignored = frozenset(absolute(cwd / path) for path in options.ignore or ())
     globs = [str(cwd / glob) for glob in options.ignore_glob or ()]
     return discovery.walk(activation.dirs, lambda path: is_ignored(path, patterns, ignored, globs))
 
@@ -77,16 +81,25 @@ def activate(config: pytest.Config) -> None:
 
     settings = _settings(config)
     activation = _activation(config, settings)
-    if settings.allow_conftest or not (activation.dirs or activation.named):
+    if not (activation.dirs or activation.named):
         return
     found = intruders(activation, _findings(config, activation), config.inipath)
-    if found:
+    if found and not (settings.allow_conftest and _is_users_own_wish(config, found)):
         raise pytest.UsageError(
             f"{found[0]} lies among the files to be judged, and pytest would "
             f"{'obey' if found[0].suffix != '.py' else 'import'} it: whoever wrote a candidate "
             "could change its verdict that way. Move it out of the verify dir, or accept it with "
-            "--verify-allow-conftest if it is yours."
+            f"{ALLOW_CONFTEST} on the command line if it is yours."
         )
+
+
+def _is_users_own_wish(config: pytest.Config, found: tuple[Path, ...]) -> bool:
+    """Say whether an option comes from the user, not from an ini file among the candidates."""
+    if config.inipath not in found or "PYTEST_XDIST_WORKER" in os.environ:
+        # The controller of such a worker has asked this already.
+        return True
+    said = (*config.invocation_params.args, *os.environ.get("PYTEST_ADDOPTS", "").split())
+    return ALLOW_CONFTEST in said
 
 
 def configure(config: pytest.Config) -> None:
@@ -148,6 +161,7 @@ def _session(
 
     brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
     private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
+    private |= {folder.resolve() for folder in private}
     cache = getattr(config, "cache", None)
     folder = Path(cache.mkdir("tritonverify")) if cache is not None else None
     try:

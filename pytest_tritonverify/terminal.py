@@ -44,13 +44,14 @@ def summary(session: VerifySession, reporter: Any) -> None:
     if not accounts:
         reporter.line("no pair was judged: nothing was selected, or nothing was found")
         return
-    rows = [_HEADINGS, *(_row(account) for account in accounts)]
+    operators = _operators(accounts, session.activation.cwd)
+    rows = [_HEADINGS, *map(_row, accounts, operators)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
     for index, row in enumerate(rows):
         cells = [_aligned(cell, widths[i], i) for i, cell in enumerate(row)]
         markup = {"bold": True} if index == 0 else _colour(accounts[index - 1])
         reporter.write_line("  ".join(cells).rstrip(), **markup)
-    for line in _notes(session, accounts):
+    for line in _notes(session, accounts, operators):
         reporter.write_line(line)
 
 
@@ -63,7 +64,19 @@ def _colour(account: PairAccount) -> dict[str, bool]:
     return {"green": True} if account.green else {"red": True}
 
 
-def _row(account: PairAccount) -> tuple[str, ...]:
+def _operators(accounts: list[PairAccount], cwd: Path) -> list[str]:
+    """Return what to call the operators: with their folder where a name stands for several."""
+    pairs = [account.pair for account in accounts]
+    labels = [pair.label for pair in pairs]
+    return [
+        pair.op
+        if labels.count(pair.label) == 1
+        else _short(pair.implementation.with_name(pair.op), cwd)
+        for pair in pairs
+    ]
+
+
+def _row(account: PairAccount, operator: str) -> tuple[str, ...]:
     seconds = sum(record.seconds for record in account.records.values())
     if account.load_failure is not None:
         verdict = f"failed: {account.load_failure['error_type']}"
@@ -74,7 +87,7 @@ def _row(account: PairAccount) -> tuple[str, ...]:
     else:
         verdict = f"failed: {_kinds(account)}"
     return (
-        account.pair.op,
+        operator,
         account.pair.impl_name,
         "?" if account.total is None else str(len(account.selected)),
         str(account.passed_cases),
@@ -95,10 +108,10 @@ def _kinds(account: PairAccount) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _notes(session: VerifySession, accounts: list[PairAccount]) -> list[str]:
+def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[str]) -> list[str]:
     notes = _result_files([a.path for a in accounts if a.written], session.activation.cwd)
-    for account in accounts:
-        label = account.pair.label
+    for account, operator in zip(accounts, operators, strict=True):
+        label = f"{operator} ({account.pair.impl_name})"
         if any(record.error_type == TIMEOUT for record in account.records.values()):
             notes.append(f"验证超时: {label}")
         if account.problem is not None:
@@ -110,7 +123,7 @@ def _notes(session: VerifySession, accounts: list[PairAccount]) -> list[str]:
                 f"{label}: only {len(account.selected)} of {account.total} cases were selected, "
                 f"so {account.path.name} was left as it was"
             )
-        notes += _warnings(account)
+        notes += _warnings(account, label)
     if session.engine.kept_cache is not None:
         notes.append(f"Triton cache kept: {session.engine.kept_cache}")
     return notes
@@ -122,14 +135,14 @@ def _result_files(paths: list[Path], cwd: Path) -> list[str]:
     return [f"result: {_short(path, cwd)}" for path in paths]
 
 
-def _warnings(account: PairAccount) -> list[str]:
+def _warnings(account: PairAccount, label: str) -> list[str]:
     """Say every distinct warning of a pair once, with the cases that it concerns."""
     cases: dict[str, list[int]] = {}
     for case_idx, record in sorted(account.records.items()):
         for warning in record.warnings:
             cases.setdefault(warning["message"], []).append(case_idx)
     return [
-        f"warning: {account.pair.label}, case {', '.join(map(str, numbers))}: {message}"
+        f"warning: {label}, case {', '.join(map(str, numbers))}: {message}"
         for message, numbers in cases.items()
     ]
 

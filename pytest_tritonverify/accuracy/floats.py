@@ -10,7 +10,7 @@ import torch
 from .chunks import chunk_pairs
 from .dtypes import dtype_name, same_bits
 from .limits import CAST_BOUNDS
-from .nonfinite import NonFinite, measurable
+from .nonfinite import NonFinite
 
 if TYPE_CHECKING:
     from .offenders import Addressing
@@ -24,7 +24,7 @@ class FloatTally(Protocol):
         """Take in a piece that is bit for bit equal on both sides.
 
         Args:
-            values: The golden's values, shape `[n]`, non-finite ones included.
+            values: The golden's values, as in `add`, shape `[n]`, non-finite ones included.
             finite: How many of them are finite.
         """
 
@@ -39,9 +39,9 @@ class FloatTally(Protocol):
 
         Args:
             positions: Flat positions, shape `[n]`, or the first one of a run.
-            golden: Real values, shape `[n]`, n > 0.
-            actual: The implementation's values rounded to the golden's dtype, perhaps held in a
-                wider one; overflow of the cast shows as infinity or NaN here.
+            golden: Real values, shape `[n]`, n > 0; float8 is held in float32.
+            actual: The implementation's values rounded to the golden's dtype and held like it;
+                overflow of the cast shows as infinity or NaN here.
             original: The implementation's values before the cast.
         """
 
@@ -66,44 +66,39 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     """
     nonfinite = NonFinite()
     same_dtype = golden.dtype == actual.dtype
-    for start, expected, got in chunk_pairs(golden, actual):
-        if same_dtype and same_bits(expected, got):
-            finite = nonfinite.add_equal(expected)
-            tally.add_equal(expected, finite)
+    for start, left, right in chunk_pairs(golden, actual):
+        expected, got = measurable(left), measurable(right)
+        if same_dtype and same_bits(left, right):
+            tally.add_equal(expected, nonfinite.add_equal(expected))
             continue
         mask = nonfinite.add(start, expected, got)
-        if nonfinite.agree:
-            _feed(tally, start, expected, got, mask)
+        if not nonfinite.agree:
+            continue
+        positions: torch.Tensor | int = start
+        if mask is not None:
+            if not mask.any():
+                continue
+            positions = torch.nonzero(mask).flatten() + start
+            expected, got = expected[mask], got[mask]
+        tally.add(positions, expected, got if same_dtype else _cast(got, left.dtype), got)
     return nonfinite
 
 
-def _feed(
-    tally: FloatTally,
-    first: int,
-    expected: torch.Tensor,
-    got: torch.Tensor,
-    mask: torch.Tensor | None,
-) -> None:
-    positions: torch.Tensor | int = first
-    if mask is not None:
-        if not mask.any():
-            return
-        positions = torch.nonzero(mask).flatten() + first
-        expected, got = expected[mask], got[mask]
-    tally.add(positions, expected, _cast(got, expected.dtype), got)
+def measurable(values: torch.Tensor) -> torch.Tensor:
+    """Return real values in a dtype that torch's operators support.
+
+    Few of them know float8; every float8 value is exact in float32.
+    """
+    return values.float() if values.element_size() == 1 else values
 
 
 def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Round finite values to a dtype; NaN where it holds nothing that they could round to."""
-    if values.dtype == dtype:
-        return values
-    rounded = values.to(dtype)
+    rounded = measurable(values.to(dtype))
     bounds = CAST_BOUNDS.get(dtype_name(dtype))
     if bounds is None:
         return rounded
-    exact = measurable(values)
-    outside = (exact < bounds[0]) | (exact > bounds[1])
-    return measurable(rounded).masked_fill(outside, math.nan)
+    return rounded.masked_fill((values < bounds[0]) | (values > bounds[1]), math.nan)
 
 
 def position_of(positions: torch.Tensor | int, offset: int) -> int:

@@ -15,16 +15,8 @@ MAX_POSITIONS = 5
 """Positions named in a message."""
 
 
-def measurable(values: torch.Tensor) -> torch.Tensor:
-    """Return real values in a dtype that torch's predicates and reductions support.
-
-    The predicates are missing for float8; every float8 value is exact in float32.
-    """
-    return values.float() if values.element_size() == 1 else values
-
-
 def all_finite(values: torch.Tensor) -> bool:
-    """Tell whether a non-empty tensor, already `measurable`, holds finite values only."""
+    """Tell whether a non-empty tensor holds finite values only."""
     # One reduction without temporaries; NaN propagates through both ends.
     low, high = torch.aminmax(values)
     return math.isfinite(low.item()) and math.isfinite(high.item())
@@ -99,14 +91,13 @@ class NonFinite:
 
         Args:
             start: Flat position of its first element.
-            golden: Real values, shape `[n]`, n > 0.
+            golden: Real values, shape `[n]`, n > 0, of a dtype that torch's predicates know.
             actual: Real values before any cast, shape `[n]`.
 
         Returns:
             A mask of shape `[n]` of the elements finite on both sides; None when all are.
         """
         self.total += golden.numel()
-        golden, actual = measurable(golden), measurable(actual)
         if all_finite(golden) and all_finite(actual):
             self.finite += golden.numel()
             return None
@@ -123,7 +114,6 @@ class NonFinite:
     def add_equal(self, values: torch.Tensor) -> int:
         """Take in a piece that is bit for bit equal on both sides; return its finite count."""
         self.total += values.numel()
-        values = measurable(values)
         finite = values.numel()
         if not all_finite(values):
             self._golden.add(values)

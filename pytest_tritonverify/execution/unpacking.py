@@ -17,11 +17,15 @@ from typing import Any
 
 import torch
 
-from pytest_tritonverify.execution import wire
+from pytest_tritonverify.execution import errors, wire
 
 ALIGNMENT = 64
 MAX_DEPTH = 64
 _MAX_DIMS = 64
+
+_MAX_REASON = 500
+# What reading a wrong description raises, in Python or in torch.
+_WRONG = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 Node = dict[str, Any]
 
@@ -58,14 +62,13 @@ def unpack(spec: Node, fd: int | None, device: str = "cpu") -> Any:
             warnings.simplefilter("ignore")
             reader = _Reader(spec["segments"], fd, device)
             return reader.value(spec["tree"], 0)
-    except wire.WireError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise wire.WireError(f"a description of values is wrong: {error!r}") from None
+    except (wire.WireError, *_WRONG) as error:
+        reason = str(error) if isinstance(error, wire.WireError) else repr(error)
+        # It may quote anything.
+        text = errors.clip(errors.printable(reason), _MAX_REASON)
+        raise wire.WireError(f"a description of values is wrong: {text}") from None
     except (OSError, MemoryError) as error:
         raise wire.WireError(f"the memory of tensors can't be mapped: {error!r}") from None
-    except RuntimeError as error:
-        raise wire.WireError(f"a description of tensors is wrong: {error}") from None
 
 
 def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:

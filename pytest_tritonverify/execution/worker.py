@@ -80,17 +80,17 @@ def main(channel_fd: int) -> None:
         answer = {}
     except BaseException as error:  # noqa: BLE001 - reported to the judge
         answer = {"error": errors.describe(error, phase.name, ())}
-    channel.send({"event": "answer", **answer})
+    channel.send({"event": "answer", "n": 0, **answer})
     while (frame := channel.receive()) is not None:
         answer, fd = perform(role, frame, phase)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # user code may have put anything there
                 stream.flush()
+        head = {"event": "answer", "n": frame.message["n"]}
         try:
-            channel.send({"event": "answer", **answer}, fd)
+            channel.send({**head, **answer}, fd)
         except wire.WireError as error:
-            described = errors.describe(error, phase.name, ())
-            channel.send({"event": "answer", "error": described})
+            channel.send({**head, "error": errors.describe(error, phase.name, ())})
         for used in (frame.fd, fd):
             if used is not None:
                 os.close(used)

@@ -68,13 +68,17 @@ class Worker:
         self._output_fd = output
         self._output = bytearray()
         self._output_open = True
+        # Numbers of the last request, and of the next answer: the start request has 0.
+        self._asked = 0
+        self._due = 0
 
     def post(self, message: wire.Message, fd: int | None = None) -> None:
         """Send a request, or what a worker that reads nothing takes of it.
 
         `result` sends the rest, and notices a worker that is gone.
         """
-        self._channel.queue(message, fd)
+        self._asked += 1
+        self._channel.queue({**message, "n": self._asked}, fd)
         with contextlib.suppress(OSError):
             self._channel.flush()
 
@@ -108,13 +112,14 @@ class Worker:
     def _answer_read(self) -> Answer | None:
         while (frame := self._channel.next_frame()) is not None:
             event = frame.message.get("event")
-            if event == "answer":
+            if event == "answer" and frame.message.get("n") == self._due <= self._asked:
+                self._due += 1
                 return Answer(frame.message, frame.fd)
             if frame.fd is not None:
                 os.close(frame.fd)
             phase = frame.message.get("phase")
             if event != "phase" or not isinstance(phase, str):
-                raise wire.WireError("it sent a frame that is neither an answer nor a phase")
+                raise wire.WireError("it sent what is neither the answer nor a phase")
             self.phase = errors.clip(errors.printable(phase), 40)
         return None
 

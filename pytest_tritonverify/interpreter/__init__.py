@@ -49,6 +49,10 @@ class Corrections:
         return {**asdict(self), "applied": list(self.applied)}
 
 
+class UnusableInterpreterError(RuntimeError):
+    """The interpreter reads other memory than it is told to."""
+
+
 _made: list[Corrections] = []
 _lanes = masked_lanes  # `prepare` has a parameter of that name
 
@@ -68,6 +72,7 @@ def prepare(*, masked_lanes: Mode = "zero") -> Corrections:
 
     Raises:
         ModuleNotFoundError: triton is not installed.
+        UnusableInterpreterError: this version of Triton does not work with this numpy.
     """
     if not _made:
         _made.append(_correct())
@@ -83,6 +88,12 @@ def _correct() -> Corrections:
     import triton
     from triton.runtime import interpreter
 
+    if not repairs.reads_memory(interpreter):
+        raise UnusableInterpreterError(
+            f"the interpreter of triton {triton.__version__} was not built for numpy "
+            f"{np.__version__}: it read a wrong number from memory; install numpy<2, or a "
+            "newer triton (3.2 and later are built for numpy 2)"
+        )
     # Masked-off lanes hold anything, so numpy's complaints about them say nothing on a kernel.
     np.seterr(all="ignore")
     autotune.take_first_configuration()

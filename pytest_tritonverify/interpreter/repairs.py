@@ -13,6 +13,22 @@ from pytest_tritonverify.interpreter.patching import replace
 _FNUZ = ("fp8e4b8", "fp8e5b16")
 
 
+def reads_memory(interpreter: Any) -> bool:
+    """Try whether the interpreter's C++ understands numpy's arrays.
+
+    Triton 3.0 and 3.1 are built for numpy 1; with numpy 2 they load garbage without a word.
+    """
+    number = np.array([1.5], np.float32)
+    address = np.array([number.ctypes.data], np.uint64)
+    try:
+        found = interpreter._interpreter.load(  # noqa: SLF001 - the module is what is probed
+            address, np.ones(1, np.bool_), np.zeros(1, np.float32), np.dtype(np.float32)
+        )
+    except AttributeError:
+        return True  # other versions may go about it in another way
+    return bool(found[0] == number[0])
+
+
 def type_stores(interpreter: Any) -> bool:
     """Store as many bytes as the pointers' type has.
 

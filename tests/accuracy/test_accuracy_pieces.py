@@ -96,6 +96,19 @@ def test_counts_add_up_over_pieces() -> None:
     assert "differ at 1 of" in judge(golden, actual).message
 
 
+def test_both_sides_non_finite_counts_include_equal_pieces() -> None:
+    golden = torch.zeros(SIZE)
+    golden[:3] = math.nan
+    golden[3:5] = math.inf
+    actual = golden.clone()
+    actual[-1] = math.nan
+    message = judge(golden, actual).message
+    assert "golden has 3 NaN, implementation 4; first at" in message
+    actual[-1] = -math.inf
+    message = judge(golden, actual).message
+    assert "golden has 2 +Inf and 0 -Inf, implementation 2 +Inf and 1 -Inf" in message
+
+
 def test_non_finite_positions_are_those_of_the_whole_tensor() -> None:
     golden = torch.zeros(3, SIZE)
     actual = golden.clone()
@@ -189,14 +202,11 @@ def judge(golden, actual):
     return judge_outputs(golden, actual, input_type=inputs, rules=Rules()).passed
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-golden, equal = torch.ones(4096, 4096), torch.ones(4096, 4096)
-strided, near = torch.ones(4096, 4096).t(), torch.full((4096, 4096), 1.0001)
+golden, strided = torch.ones(4096, 4096), torch.full((4096, 4096), 1.0001).t()
 wrong = torch.full((4096, 4096), 3.0)
 integers = torch.ones(4096, 2048, dtype=torch.int64), torch.full((4096, 2048), 9)
 before = peak()
-print(judge(golden, equal), judge(golden, strided), judge(golden, near), judge(golden, wrong))
-print(judge(near.t(), golden), judge(*integers))
-print(peak() - before)
+print(judge(golden, strided), judge(golden, wrong), judge(*integers), peak() - before)
 """
 
 
@@ -212,5 +222,5 @@ def test_extra_memory_is_bounded() -> None:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     *verdicts, extra = done.stdout.split()
-    assert verdicts == ["True", "True", "True", "False", "True", "False"]
+    assert verdicts == ["True", "False", "False"]
     assert int(extra) < 48

@@ -80,6 +80,13 @@ def test_infinities_are_compared_before_the_cast() -> None:
     assert [caution.code for caution in verdict.cautions] == ["dtype_cast"]
 
 
+def test_equal_bits_of_two_float8_formats_are_not_equal_values() -> None:
+    # 16 in one format, 128 in the other.
+    bits = torch.full((4,), 0x58, dtype=torch.uint8)
+    verdict = judge(bits.view(torch.float8_e4m3fn), bits.view(torch.float8_e5m2))
+    assert verdict.error_type == "AccuracyError"
+
+
 @pytest.mark.parametrize("name", [*FLOATS, "complex64", "int64", "bool"])
 def test_empty_outputs_pass(name: str) -> None:
     golden = torch.empty(0, 3, dtype=getattr(torch, name))

@@ -119,7 +119,7 @@ class _Weekday(enum.IntEnum):
         (_Weekday.MONDAY, 1),
         (np.str_("a"), "a"),
         (bytearray(b"ab"), b"ab"),
-        (trees.made_namedtuple("Odd", ["a", "b"], [1, 2]), (1, 2)),
+        (trees.Corner(1, 2), (1, 2)),
         (np.memmap, None),
     ],
     ids=["enum", "str_", "bytearray", "namedtuple", "class"],

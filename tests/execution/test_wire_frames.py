@@ -247,7 +247,7 @@ def test_peer_that_reads_nothing_blocks_nobody() -> None:
             here.flush()
         assert here.unsent
         assert wire.wait_ready([], 0, [here]) == (set(), set())
-        frames = []
+        frames: list[wire.Frame] = []
         while len(frames) < 3:
             here.flush()
             there.read_available()

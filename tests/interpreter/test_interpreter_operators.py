@@ -24,7 +24,7 @@ EXPECTED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "minimum": torch.minimum,
     "clamp": lambda a, _: a.clamp(-1.5, 2.5),
     "where": lambda a, b: torch.where(a > b, a, b),
-    "scale": lambda a, _: a * CONSTANT.to(a.dtype),
+    "scale": lambda a, _: a * 0.3125,
     "shift": lambda a, _: 1 + a,
     "lt": lambda a, b: (a < b).float(),
     "le": lambda a, b: (a <= b).float(),
@@ -55,6 +55,8 @@ def test_operators_are_torchs_in_bfloat16_and_float32_rounded_once_in_float8(
         wide = a.dtype != BF16
         x, y = (a.float(), b.float()) if wide else (a, b)
         expected = rounded(EXPECTED[op](x, y), out.dtype)
+        if op == "neg":  # 0 - x in older versions of Triton
+            out, expected = out[a != 0], expected[a != 0]  # noqa: PLW2901 - a narrower view
         if op in DROPS_NAN:  # they differ between versions of Triton where one operand is NaN
             numbers = ~(a.isnan() | b.isnan())
             out, expected = out[numbers], expected[numbers]  # noqa: PLW2901 - a narrower view

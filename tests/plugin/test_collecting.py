@@ -202,12 +202,12 @@ def test_arguments(shared: Runner, arguments: list[str], listed: list[str]) -> N
 def test_half_pairs_are_named_in_the_header(shared: Runner) -> None:
     run = shared.run("--verify-dir=all/more", "--collect-only")
     assert run.code == 0
+    warning = "tritonverify: warning:"
     header = [line for line in run.out.splitlines() if line.startswith("tritonverify:")]
     assert header == [
         "tritonverify: 1 pair, device cpu (Triton's CPU interpreter)",
-        "tritonverify: warning: lonely_torch.py: "
-        "no implementation lonely_triton_<variant>.py beside it",
-        "tritonverify: warning: stray_triton_fast.py: no task file stray_torch.py beside it",
+        f"{warning} lonely_torch.py: no implementation lonely_triton_<variant>.py beside it",
+        f"{warning} stray_triton_fast.py: no task file stray_torch.py beside it",
     ]
     assert "<VerifyFile double_triton_ascend_impl.py>" in run.out
     assert "<CaseItem case1-float32-1x8>" in run.out
@@ -220,3 +220,21 @@ def test_items_can_be_named_from_any_folder(
     run = shared.run("double_triton_fast.py::case2-float32-2x8", *COLLECT)
     assert run.code == 0
     assert run.listed == [BOTH[4]]
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--collect-only", "--setup-only", "--setup-plan", "--fixtures", "--fixtures-per-test"],
+)
+def test_what_runs_nothing_touches_no_result(
+    shared: Runner, request: pytest.FixtureRequest, option: str
+) -> None:
+    folder = shared.path / "all" / "ops"
+    old = folder / "verify_result.json"
+    old.write_text("old")
+    request.addfinalizer(old.unlink)
+    run = shared.run("--verify-dir=all/ops", option)
+    assert run.code == 0
+    assert old.read_text() == "old"
+    assert list(folder.glob("*result*")) == [old]
+    assert "Triton verification" not in run.out

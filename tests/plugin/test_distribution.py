@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,7 +47,8 @@ def lasting(value: Any) -> Any:
         return {key: lasting(item) for key, item in value.items() if key not in VARYING}
     if isinstance(value, list):
         return [lasting(item) for item in value]
-    return value
+    # Addresses in the stack of a crash.
+    return re.sub(r"0x[0-9a-f]+", "0x", value) if isinstance(value, str) else value
 
 
 def results(root: Path) -> dict[str, Any]:
@@ -77,7 +79,9 @@ def test_results_are_those_of_a_run_in_one_process(runner: Runner, project: Path
         assert results(project) == expected
         assert "failed: 1 AccuracyError, 1 ValueError" in run.out
         assert "failed: ModuleNotFoundError" in run.out
-        assert "4 pairs" in run.out
+        assert "tritonverify: 4 pairs" in run.out
+        rows = [line.split()[0] for line in run.out.splitlines() if "triton_ascend_impl  " in line]
+        assert rows == [f"ops/{name}/double" for name in "abcd"]
 
 
 def test_a_selection_in_workers_leaves_the_file_alone(runner: Runner) -> None:

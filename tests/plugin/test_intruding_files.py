@@ -56,12 +56,19 @@ def test_a_conftest_is_refused_before_it_is_imported(
     assert not list(ops.glob("*.json*"))
 
 
-def test_a_conftest_of_ones_own_can_be_allowed(runner: Runner, ops: Path) -> None:
+def test_the_user_can_allow_these_files_but_they_cannot_allow_themselves(
+    runner: Runner, ops: Path
+) -> None:
     marker = runner.path / "imported"
     plant(ops / "conftest.py", marker)
-    run = runner.run("--verify-dir=ops", "--verify-allow-conftest", "--collect-only", "-q")
-    assert run.code == 0
-    assert len(run.listed) == 3
+    ini = ops / "pytest.ini"
+    ini.write_text("[pytest]\naddopts = --verify-allow-conftest --collect-only -q\n")
+    expect_refusal(runner.run(IMPL), ops / "conftest.py")
+    assert not marker.exists()
+
+    allowed = runner.run(IMPL, "--verify-allow-conftest")
+    assert allowed.code == 0
+    assert len(allowed.listed) == 3
     assert marker.read_text() == f"{ops / 'conftest.py'}\n"
 
 
@@ -69,13 +76,8 @@ def test_a_conftest_of_ones_own_can_be_allowed(runner: Runner, ops: Path) -> Non
 def test_an_ini_file_is_refused_where_pytest_would_obey_it(
     runner: Runner, ops: Path, name: str
 ) -> None:
-    section = {
-        "pytest.ini": "pytest",
-        "tox.ini": "pytest",
-        "setup.cfg": "tool:pytest",
-        "pyproject.toml": "tool.pytest.ini_options",
-    }[name]
-    (ops / name).write_text(f"[{section}]\naddopts = '--co'\n")
+    sections = {"setup.cfg": "tool:pytest", "pyproject.toml": "'tool'.\"pyt\\u0065st\".ini_options"}
+    (ops / name).write_text(f"[{sections.get(name, 'pytest')}]\naddopts = '--co'\n")
     expect_refusal(runner.run("--verify-dir=ops", "ops"), ops / name)
     expect_refusal(runner.run(IMPL), ops / name)
     assert not list(ops.glob("*.json*"))
@@ -83,7 +85,8 @@ def test_an_ini_file_is_refused_where_pytest_would_obey_it(
 
 def test_other_files_are_neither_collected_nor_imported(runner: Runner, ops: Path) -> None:
     marker = runner.path / "imported"
-    for name in "__init__ test_evil evil torch triton numpy json pytest sitecustomize".split():
+    shadows = ("torch", "triton", "numpy", "json", "pytest", "sitecustomize")
+    for name in ("__init__", "test_evil", "evil", *shadows):
         plant(ops / f"{name}.py", marker)
     for name in ("evil.txt", "test_evil.txt"):
         (ops / name).write_text(f">>> open({str(marker)!r}, 'a').write({name!r})\n")

@@ -155,12 +155,6 @@ def check_reportlog(run: Run) -> None:
             id="-v short",
         ),
         pytest.param(
-            ["-vv", "--tb=no", "--no-header"],
-            [f"{FILE}::{case_name(3)} FAILED", f"FAILED {FILE}::{case_name(3)} - ValueError"],
-            ["E   ValueError", "tritonverify: 1 pair"],
-            id="-vv no",
-        ),
-        pytest.param(
             ["--tb=native", "--full-trace", "-rN"], ["CaseFailure: "], [], id="--full-trace"
         ),
     ],
@@ -181,7 +175,7 @@ def test_the_terminal_shows_what_is_asked_for(
 
 def test_without_the_plugins_that_usually_help(runner: Runner) -> None:
     pair = mixed(runner)
-    absent = ("terminal", "cacheprovider", "timeout", "pytest_jsonreport", "junitxml", "setuponly")
+    absent = ("terminal", "cacheprovider", "timeout", "json_report", "junitxml", "setuponly")
     blocked = [part for name in absent for part in ("-p", f"no:{name}")]
     run = runner.run("--verify-dir=ops", *blocked)
     assert run.code == 1

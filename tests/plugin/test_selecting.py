@@ -77,7 +77,10 @@ def test_other_pairs_and_tests_run_on_beside_a_failing_one(runner: Runner) -> No
     good = write_pair(runner.path / "ops" / "b", cases=2, factor=5.0)
     (runner.path / "test_own.py").write_text("def test_own(): pass\n")
 
-    run = runner.run("--verify-dir=ops", "test_own.py")
+    # Projects that take every warning for an error are common.
+    strict = ("--strict-markers", "--strict-config", "-W", "error")
+    shown = ("-vv", "--tb=no", "--no-header")
+    run = runner.run("--verify-dir=ops", "test_own.py", *strict, *shown)
 
     assert run.code == 1
     assert run.outcomes == {
@@ -87,3 +90,9 @@ def test_other_pairs_and_tests_run_on_beside_a_failing_one(runner: Runner) -> No
     }
     assert bad.result()["passed_cases"] == 0
     assert good.result()["passed_cases"] == good.result()["total_cases"] == 2
+    assert f"ops/b/{good.implementation.name}::{case_name(1)} PASSED" in run.out
+    assert (
+        f"FAILED ops/a/{bad.implementation.name}::{case_name(1)} - ValueError: no such" in run.out
+    )
+    assert "E   ValueError" not in run.out
+    assert "tritonverify: 2 pairs" not in run.out

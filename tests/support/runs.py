@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Sequence
 
     import pytest
@@ -94,7 +94,7 @@ class Runner:
             self._monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
             names = dict.fromkeys(("tritonverify", "pytest_reportlog", *plugins))
             loaded = [part for name in names for part in ("-p", name)]
-        return [*loaded, f"--report-log={_LOG}", *map(str, args)]
+        return [*loaded, f"--report-log={self.path / _LOG}", *map(str, args)]
 
     def run(self, *args: str | Path, plugins: Sequence[str] | None = (), stdin: bytes = b"") -> Run:
         """Run pytest to its end, and see that it leaves no process behind."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from pytest_tritonverify.execution import tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 class Corner(NamedTuple):
@@ -37,25 +39,32 @@ class Label:
     text: str
 
 
-def constructible_dtypes() -> list[torch.dtype]:
-    """Return every dtype of which this torch can make plain tensors."""
+def _of_which(
+    dtypes: Iterable[torch.dtype], works: Callable[[torch.dtype], object]
+) -> list[torch.dtype]:
+    """Return the dtypes for which something works."""
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, dtype in sorted(vars(torch).items()):
-            if not isinstance(dtype, torch.dtype) or dtype in found:
-                continue
+        for dtype in dtypes:
             try:
-                if torch.empty(1, dtype=dtype).is_quantized:
-                    continue
+                if works(dtype) is not False:
+                    found.append(dtype)
             except (RuntimeError, TypeError):
                 continue
-            found.append(dtype)
-            assert name
-    return found
+    return sorted(found, key=str)
 
 
-DTYPES = constructible_dtypes()
+# Every dtype of which this torch can make plain tensors.
+DTYPES = _of_which(
+    {value for value in vars(torch).values() if isinstance(value, torch.dtype)},
+    lambda dtype: not torch.empty(1, dtype=dtype).is_quantized,
+)
+# Those with which it can work: of the others it can't even make copies with other strides.
+COMPUTED = _of_which(DTYPES, lambda dtype: torch.empty((2, 2), dtype=dtype).t().contiguous())
+_NEGATED = _of_which(
+    DTYPES, lambda dtype: torch._neg_view(torch.empty(2, dtype=dtype).conj()).clone()
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +88,10 @@ class _Recipe:
         tensor.set_(storage, offset, shape, stride)
         if self.dtype.is_complex and self.flags & 1:
             tensor = tensor.conj()
-        if self.dtype.is_complex or self.dtype.is_floating_point:
-            if self.flags & 2:
-                tensor = torch._neg_view(tensor)
-            if self.flags & 4:
-                tensor = tensor.detach().requires_grad_()
+        if self.dtype in _NEGATED and self.flags & 2:
+            tensor = torch._neg_view(tensor)
+        if (self.dtype.is_complex or self.dtype.is_floating_point) and self.flags & 4:
+            tensor = tensor.detach().requires_grad_()
         return tensor
 
 
@@ -106,7 +114,7 @@ def _tree(seed: int, sizes: list[int], plan: Any) -> Any:
         if isinstance(value, Box):
             return Box(made(value.content), made(value._hidden))
         if type(value) in (list, tuple):
-            return type(value)(made(item) for item in value)
+            return type(value)([made(item) for item in value])
         if isinstance(value, dict):
             return {key: made(item) for key, item in value.items()}
         return value
@@ -231,8 +239,3 @@ def tensors_in(tree: Any) -> list[torch.Tensor]:
     if isinstance(tree, (list, tuple)):
         return [tensor for item in tree for tensor in tensors_in(item)]
     return []
-
-
-def made_namedtuple(name: str, fields: list[str], values: list[object]) -> Any:
-    """Make an instance of a named tuple class that exists nowhere else."""
-    return namedtuple(name, fields)(*values)  # noqa: PYI024 - the names are data

@@ -8,11 +8,12 @@ import pytest
 
 from pytest_tritonverify import activation, discovery
 from pytest_tritonverify.activation import Activation
-from pytest_tritonverify.discovery import Findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from pytest_tritonverify.discovery import Findings
 
 
 def write(folder: Path, *names: str) -> None:

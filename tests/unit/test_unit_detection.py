@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 
 import pytest
 
@@ -14,7 +15,7 @@ def dev(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The device files of a machine that has none of the variables set that hide some."""
     files: list[str] = []
     monkeypatch.setattr(
-        detection.glob, "glob", lambda pattern: [f for f in files if fnmatch.fnmatch(f, pattern)]
+        glob, "glob", lambda pattern: [f for f in files if fnmatch.fnmatch(f, pattern)]
     )
     for name in ("ASCEND_RT_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)

@@ -7,11 +7,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify import discovery
 from pytest_tritonverify.discovery import Findings, Pair, Selection
+
+# Neither a deadline nor a verdict on speed: other work may load the machine.
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def touch(folder: Path, *names: str) -> Path:
@@ -127,6 +130,7 @@ WORDS = st.lists(
 ).map("_".join)
 
 
+@CALM
 @given(stem=WORDS, tasks=st.sets(WORDS, max_size=6), take=st.sets(st.integers(0, 8)))
 def test_pair_of_finds_the_split_that_has_a_task(
     stem: str, tasks: set[str], take: set[int]
@@ -249,9 +253,7 @@ def test_selection(
         pytest.param(
             b"class ModelNew: pass\ndef f():\n    class ModelNew: pass\n", 1, id="in a function"
         ),
-        pytest.param(
-            b"class Other:\n    class ModelNew: pass\n", None, id="in another class only"
-        ),
+        pytest.param(b"class Other:\n    class ModelNew: pass\n", None, id="in another class only"),
         pytest.param(
             b"try:\n    import x\nexcept ImportError:\n    class ModelNew: pass\n", 4, id="guarded"
         ),

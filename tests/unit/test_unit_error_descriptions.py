@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.execution import errors
@@ -17,6 +17,10 @@ from pytest_tritonverify.execution import errors
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+
+# Neither a deadline nor a verdict on speed: other work may load the machine.
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
@@ -44,6 +48,7 @@ def described(error: BaseException, tmp_path: Path) -> dict[str, Any]:
 # clip, printable
 
 
+@CALM
 @given(text=st.text(max_size=400), limit=st.integers(0, 300))
 def test_clip(text: str, limit: int) -> None:
     clipped = errors.clip(text, limit)
@@ -55,6 +60,7 @@ def test_clip(text: str, limit: int) -> None:
         assert clipped[: limit // 4] == text[: limit // 4] or limit < 80
 
 
+@CALM
 @given(length=st.integers(1, 3000), limit=st.integers(50, 2000))
 def test_clip_keeps_both_ends_and_says_how_much_is_missing(length: int, limit: int) -> None:
     text = "".join(chr(0x4E00 + k) for k in range(length))
@@ -69,6 +75,7 @@ def test_clip_keeps_both_ends_and_says_how_much_is_missing(length: int, limit: i
     assert min(len(head), len(tail)) >= (limit - 40) // 4
 
 
+@CALM
 @given(st.text(st.characters(categories=["L", "N", "Cs"])))
 def test_printable(text: str) -> None:
     found = errors.printable(text)
@@ -83,7 +90,7 @@ def test_printable_shows_undecodable_bytes() -> None:
 # Hostile exceptions
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise self.args[0]
 
@@ -100,22 +107,21 @@ class Text(str):
         raise KeyError(args)
 
 
-class Lying(Exception):
+class LyingError(Exception):
     def __str__(self) -> str:
         return Text("x" * 100_000)
 
 
-class Recursive(Exception):
+class RecursiveError(Exception):
     def __str__(self) -> str:
         return str(self)
 
 
-class NoString(Exception):
-    def __str__(self) -> str:
-        return 5  # type: ignore[return-value]
+class NoStringError(Exception):
+    __str__: Any = lambda _: 5
 
 
-class Hostile(Exception):
+class HostileError(Exception):
     """Compares and counts in ways of its own."""
 
     def __eq__(self, other: object) -> bool:
@@ -135,13 +141,13 @@ class Hostile(Exception):
         (KeyError("n"), "'n'"),
         (SystemExit(3), "3"),
         (KeyboardInterrupt(), ""),
-        (Unprintable(ValueError("x")), "__str__ raised ValueError"),
-        (Unprintable(SystemExit(0)), "__str__ raised SystemExit"),
-        (Unprintable(KeyboardInterrupt()), "__str__ raised KeyboardInterrupt"),
-        (Recursive(), "__str__ raised RecursionError"),
-        (NoString(), "__str__ raised TypeError"),
+        (UnprintableError(ValueError("x")), "__str__ raised ValueError"),
+        (UnprintableError(SystemExit(0)), "__str__ raised SystemExit"),
+        (UnprintableError(KeyboardInterrupt()), "__str__ raised KeyboardInterrupt"),
+        (RecursiveError(), "__str__ raised RecursionError"),
+        (NoStringError(), "__str__ raised TypeError"),
         (ValueError("a\udcff"), "a\\udcff"),
-        (Lying(), "xxx"),
+        (LyingError(), "xxx"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -158,10 +164,10 @@ def test_a_class_name_is_plain_text(tmp_path: Path) -> None:
         def __name__(cls) -> str:  # type: ignore[override]
             raise KeyError
 
-    class Odd(Exception, metaclass=Meta):
+    class OddError(Exception, metaclass=Meta):
         pass
 
-    assert described(Odd(), tmp_path)["type"] == "Odd"
+    assert described(OddError(), tmp_path)["type"] == "OddError"
     long = type("E" * 5000, (Exception,), {})
     assert len(described(long(), tmp_path)["type"]) <= 200
 
@@ -216,11 +222,11 @@ def test_a_message_that_says_it_already_is_not_repeated(
 
 
 def test_cycles_of_causes_end(tmp_path: Path) -> None:
-    first, second = Hostile("first"), Hostile("second")
+    first, second = HostileError("first"), HostileError("second")
     first.__cause__, second.__cause__ = second, first
-    own = Hostile("own")
+    own = HostileError("own")
     own.__cause__ = own
-    assert described(first, tmp_path)["message"] == "first\ncaused by Hostile: second"
+    assert described(first, tmp_path)["message"] == "first\ncaused by HostileError: second"
     assert described(own, tmp_path)["message"] == "own"
 
 
@@ -337,13 +343,16 @@ def test_a_syntax_error_of_a_text_is_located_where_it_is_compiled(
     assert "x = (" in found["traceback"]
 
 
+ODD_DETAILS: list[Any] = [(7, "two", "three", 4), ("user.py", "two", "three", "four")]
+
+
 @pytest.mark.parametrize(
     "error",
     [
         SyntaxError(),
         SyntaxError("just words"),
-        SyntaxError("odd", (7, "two", "three", 4)),
-        SyntaxError("odd", ("user.py", "two", "three", "four")),
+        SyntaxError("odd", ODD_DETAILS[0]),
+        SyntaxError("odd", ODD_DETAILS[1]),
         SyntaxError("odd", ("user.py", None, None, None)),
         SyntaxError("odd", ("user\udcff.py", 3, 99, "x\udcff")),
         SyntaxError("long", ("user.py", 1, 1, "x" * 10**6)),

@@ -12,21 +12,27 @@ WANTS_DEVICE = [
     ("RuntimeError", "No CUDA GPUs are available", "torch.cuda.current_device()"),
     (
         "RuntimeError",
-        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and "
-        "installed a driver from http://www.nvidia.com/Download/index.aspx",
+        (
+            "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and "
+            "installed a driver from http://www.nvidia.com/Download/index.aspx"
+        ),
         "",
     ),
     ("RuntimeError", "Cannot initialize CUDA without ATen_cuda library.", ""),
     (
         "RuntimeError",
-        "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
-        "False. If you are running on a CPU-only machine, please use torch.load with map_location",
+        (
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
+            "False. If you are running on a CPU-only machine, please use torch.load"
+        ),
         "",
     ),
     (
         "NotImplementedError",
-        "Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend. This "
-        "could be because the operator doesn't exist for this backend",
+        (
+            "Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend. "
+            "This could be because the operator doesn't exist for this backend"
+        ),
         "",
     ),
     ("RuntimeError", "0 active drivers ([]). There should only be one.", ""),
@@ -123,8 +129,10 @@ def test_other_failures_get_no_hint(error_type: str, message: str, code: str) ->
         ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 GiB.", "smaller shapes"),
         (
             "RuntimeError",
-            "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "
-            "memory: you tried to allocate 4000000000000 bytes. Error code 12",
+            (
+                "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "
+                "memory: you tried to allocate 4000000000000 bytes. Error code 12"
+            ),
             "try smaller shapes",
         ),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.discovery import Pair
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+# Neither a deadline nor a verdict on speed: other work may load the machine.
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
 SCHEMA = json.loads(result_file.SCHEMA_PATH.read_text(encoding="utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SOURCES = {"task": "0" * 64, "data": None, "implementation": "f" * 64}
 ENVIRONMENT = {"cmdline": {"triton_impl_name": "triton_x", "non_compute": False}}
 
@@ -33,7 +37,7 @@ def record(case_idx: int = 1, status: str = PASSED, **facts: Any) -> CaseRecord:
 
 def document(*records: CaseRecord, **facts: Any) -> dict[str, Any]:
     content = result_file.document("op", records, ENVIRONMENT, SOURCES, **facts)
-    jsonschema.validate(content, SCHEMA)
+    VALIDATOR.validate(content)
     return content
 
 
@@ -202,6 +206,7 @@ JSONABLE = st.recursive(
 METRICS = st.none() | st.dictionaries(TEXT, JSONABLE, max_size=4)
 
 
+@CALM
 @given(
     inputs=st.lists(JSONABLE, max_size=3),
     metrics=METRICS,
@@ -234,7 +239,7 @@ def test_results_are_strict_json_in_utf8(
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
     read = strictly(text.encode().decode())
     assert read == content
-    jsonschema.validate(read, SCHEMA)
+    VALIDATOR.validate(read)
 
 
 def test_numbers_that_json_lacks_become_null() -> None:
@@ -274,7 +279,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(result_file.json, "dump", full)
+    monkeypatch.setattr(json, "dump", full)
     with pytest.raises(OSError, match="No space left"):
         result_file.write_atomically(path, {"a": 1})
     assert path.read_text(encoding="utf-8") == "old"

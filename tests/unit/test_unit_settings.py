@@ -87,7 +87,7 @@ def test_folders_are_absolute_and_those_of_the_command_line_go_first(tmp_path: P
 
     both = load(tmp_path, {"verify_dir": ["b", "./a/../link", str(tmp_path)]}, ini)
 
-    assert both.dirs == (tmp_path / "b", tmp_path / "c", tmp_path)
+    assert both.dirs == (tmp_path / "b", tmp_path / "link", tmp_path)
     assert load(tmp_path, {}, ini).dirs == (tmp_path / "a",)
 
 

@@ -116,9 +116,7 @@ def test_after_an_exception_the_worker_goes_on() -> None:
     ],
 )
 def test_a_lost_worker_is_replaced(lost: Exception) -> None:
-    one, started = process(
-        FakeWorker([READY, lost]), FakeWorker([READY, Answer({"n": 2}, None)])
-    )
+    one, started = process(FakeWorker([READY, lost]), FakeWorker([READY, Answer({"n": 2}, None)]))
     failure_of(one)
     assert ask(one).message["n"] == 2
     assert len(started) == 2
@@ -203,8 +201,10 @@ def test_a_crash() -> None:
     failure = failure_of(process(FakeWorker([READY, lost]))[0])
     assert failure.error_type == "WorkerCrash"
     assert failure.message.splitlines() == [
-        "WorkerCrash: the process ended while a_triton_x.py was in phase 'forward'; "
-        "killed by signal 11 (SIGSEGV)",
+        (
+            "WorkerCrash: the process ended while a_triton_x.py was in phase 'forward'; "
+            "killed by signal 11 (SIGSEGV)"
+        ),
         "Last output of the process:",
         "  Fatal Python error: Segmentation fault",
         '    File "/ops/a_triton_x.py", line 7 in forward',

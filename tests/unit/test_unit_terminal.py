@@ -195,7 +195,9 @@ def test_verdicts(stage: Stage, outcomes: list[dict[str, Any]], cases: int, verd
 
 
 def test_nothing_judged_is_said(stage: Stage) -> None:
-    assert stage.summary().lines == ["no pair was judged: nothing was selected, or nothing was found"]
+    assert stage.summary().lines == [
+        "no pair was judged: nothing was selected, or nothing was found"
+    ]
     stage.ledger = None
     assert stage.summary().titles == []
 
@@ -207,7 +209,8 @@ def notes(stage: Stage) -> list[str]:
     return [
         line
         for line in stage.summary().lines
-        if line.startswith(("result: ", "warning: ", "验证超时", "Triton cache")) or ": only" in line
+        if line.startswith(("result: ", "warning: ", "验证超时", "Triton cache"))
+        or ": only" in line
     ]
 
 
@@ -266,8 +269,10 @@ def test_a_missing_journal_is_told(stage: Stage) -> None:
     stage.ledger._output = stage.root / "r.json"
     stage.judged("a", {}, cases=2)
     assert notes(stage) == [
-        "warning: a (triton_x): no journal was kept: Is a directory: "
-        f"{stage.root / 'r.journal.jsonl'}",
+        (
+            "warning: a (triton_x): no journal was kept: Is a directory: "
+            f"{stage.root / 'r.journal.jsonl'}"
+        ),
     ]
 
 
