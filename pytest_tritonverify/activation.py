@@ -30,12 +30,14 @@ class Activation:
         named: pairs whose files stand on the command line.
         explicit: absolute paths of the positional arguments that the user gave.
         cwd: the folder that pytest was started in.
+        demanded: the command line asks for pairs; without any, the run has failed.
     """
 
     dirs: tuple[Path, ...]
     named: tuple[Pair, ...]
     explicit: tuple[Path, ...]
     cwd: Path
+    demanded: bool = True
 
     def concerns(self, path: Path) -> bool:
         """Say whether a file lies where pairs alone are collected, unless asked for by name."""
@@ -58,6 +60,15 @@ def positional_path(cwd: Path, argument: str) -> Path:
     return absolute(cwd / argument.partition("::")[0])
 
 
+def touched(dirs: Iterable[Path], explicit: Collection[Path]) -> tuple[Path, ...]:
+    """Return the folders that hold, or lie in, something that the user named."""
+    return tuple(
+        folder
+        for folder in dirs
+        if any(folder == e or folder in e.parents or e in folder.parents for e in explicit)
+    )
+
+
 def named_pairs(paths: Iterable[Path]) -> tuple[Pair, ...]:
     """Return the pairs that positional arguments name by one of their files."""
     found: dict[Path, Pair] = {}
@@ -65,7 +76,7 @@ def named_pairs(paths: Iterable[Path]) -> tuple[Pair, ...]:
         pairs: list[Pair] = []
         if discovery.is_task(path):
             pairs = discovery.implementations_of(path)
-        elif "_triton_" in path.stem and path.is_file():
+        if not pairs and "_triton_" in path.stem and path.is_file():
             pair = discovery.pair_of(path)
             pairs = [pair] if pair is not None else []
         found.update({p.implementation: p for p in pairs if discovery.is_real_pair(p)})
@@ -122,8 +133,9 @@ def to_collect(
     kept: list[str] = []
     for argument in arguments:
         path = positional_path(cwd, argument)
+        _, colons, item = argument.partition("::")
         pairs = [p for p in (*activation.named, *findings.pairs) if p.task == path]
-        kept += dict.fromkeys(str(p.implementation) for p in pairs) or [argument]
+        kept += dict.fromkeys(f"{p.implementation}{colons}{item}" for p in pairs) or [argument]
     if not from_user:
         kept = []
     covered = [positional_path(cwd, argument) for argument in kept]

@@ -142,6 +142,8 @@ def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> 
         os.devnull,
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:randomly",
         # Copies of the pair in folders below are no concern of this run.
         "--override-ini=norecursedirs=*",
         f"--verify-op={_literal(options.op_name)}",

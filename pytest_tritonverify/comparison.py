@@ -80,6 +80,7 @@ def compare(
     expected, got = golden.open(), _result(actual.open())
     values = [*call["args"], *call["kwargs"].values()]
     input_type = infer_input_type(values)
+    log(input_type.log_line)
     main = judge_outputs(
         expected["outputs"], got["outputs"], input_type=input_type, rules=rules, log=log
     )
@@ -88,6 +89,8 @@ def compare(
     for path, (wanted, found) in mutated.items():
         verdicts.append(_input_verdict(path, wanted, found, input_type, rules))
     cautions = [caution for verdict in verdicts for caution in verdict.cautions]
+    if mutated:
+        cautions = [caution for caution in cautions if caution.code != "nothing_compared"]
     only_here = sorted(set(got["changed"]) - set(expected["changed"]))
     if only_here:
         cautions.append(

@@ -41,6 +41,7 @@ class Engine:
         cache_folder: where case listings are kept between runs, or None.
         private_dirs: folders of pairs, whose files no import of a worker may find first.
         device: name of a device that has been resolved already, or None.
+        own_cache: folder for a fresh Triton cache that another process has made, or None.
     """
 
     def __init__(
@@ -49,10 +50,14 @@ class Engine:
         cache_folder: Path | None,
         private_dirs: frozenset[Path],
         device: str | None = None,
+        own_cache: str | None = None,
     ) -> None:
         self._settings = settings
         self._private_dirs = private_dirs
-        self._own_cache: str | None = None
+        self._removes_cache = own_cache is None
+        self.own_cache = own_cache
+        if settings.fresh_cache and own_cache is None:
+            self.own_cache = tempfile.mkdtemp(prefix="triton_verify_cache_")
         self._judges: dict[Path, PairJudge] = {}
         self._references: dict[Path, Process] = {}
         self._fingerprint: dict[str, Any] | None = None
@@ -69,10 +74,7 @@ class Engine:
 
             return LocalHost(device)
         fork = device.forkable if self._settings.start == "auto" else self._settings.start == "fork"
-        environment = {}
-        if self._settings.fresh_cache:
-            self._own_cache = self._own_cache or tempfile.mkdtemp(prefix="triton_verify_cache_")
-            environment["TRITON_CACHE_DIR"] = self._own_cache
+        environment = {"TRITON_CACHE_DIR": self.own_cache} if self.own_cache else {}
         return Host(HostConfig(device, fork, self._private_dirs, environment))
 
     def _resolve(self, resolved: str | None) -> Device:
@@ -216,13 +218,13 @@ class Engine:
         for judge in self._judges.values():
             judge.close()
         self.host.close()
-        if self._own_cache is not None and not self._settings.keep_cache:
-            shutil.rmtree(self._own_cache, ignore_errors=True)
+        if self.own_cache and self._removes_cache and not self._settings.keep_cache:
+            shutil.rmtree(self.own_cache, ignore_errors=True)
 
     @property
     def kept_cache(self) -> str | None:
         """The absolute path of the Triton cache that this session leaves behind."""
-        return self._own_cache if self._settings.keep_cache else None
+        return self.own_cache if self._settings.keep_cache else None
 
 
 def _import_torch() -> None:

@@ -114,6 +114,7 @@ class ActiveHooks:
         node.workerinput[WORKER_KEY] = {
             "device": self._session.engine.device.name,
             "explicit": [str(path) for path in self._session.activation.explicit],
+            "own_cache": self._session.engine.own_cache,
         }
 
     @pytest.hookimpl(optionalhook=True)
@@ -133,20 +134,20 @@ class ActiveHooks:
         """Add the results to pytest-json-report's file."""
         json_report["tritonverify"] = self._session.overview()
 
-    @pytest.hookimpl(trylast=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int | pytest.ExitCode
-    ) -> None:
-        """End all processes, write what is left to write, and settle the exit status."""
-        self._session.close(interrupted=int(exitstatus) == pytest.ExitCode.INTERRUPTED)
-        if self._session.ledger is None or not self._judging:
-            return
+    ) -> Generator[None, None, None]:
+        """End all processes and write the results, before other reports ask for them."""
+        interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
+        self._session.close(interrupted=interrupted)
+        yield
         settled = (
             pytest.ExitCode.OK,
             pytest.ExitCode.TESTS_FAILED,
             pytest.ExitCode.NO_TESTS_COLLECTED,
         )
-        if exitstatus in settled and not self._session.green:
+        if self._judging and session.exitstatus in settled and self._session.red:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

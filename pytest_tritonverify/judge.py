@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
-from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
+from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class PairJudge:
             "task": str(pair.task),
             "guarded": not settings.in_process,
         }
-        self._candidate = Process(
+        self.candidate = Process(
             lambda: spawn(start), IMPLEMENTATION, pair.implementation.name, device
         )
         self._spent = 0.0
@@ -93,7 +93,7 @@ class PairJudge:
 
     def close(self) -> None:
         """End the implementation's process."""
-        self._candidate.close()
+        self.candidate.close()
 
 
 class _CaseRun:
@@ -111,6 +111,7 @@ class _CaseRun:
         self._judge = judge
         self._case_idx = case_idx
         self._entry = entry
+        self._total = total
         self._label = f"[用例 {case_idx}/{total}]"
         self._started = started
         limit = judge._settings.timeout - judge._spent  # noqa: SLF001 - one unit
@@ -131,28 +132,28 @@ class _CaseRun:
                 os.close(fd)
 
     def _judge_case(self) -> CaseRecord:
-        reference, candidate = self._judge.reference, self._judge._candidate  # noqa: SLF001
+        reference, candidate = self._judge.reference, self._judge.candidate
         reference.post({"op": "inputs", "case_idx": self._case_idx})
         inputs = self._take(reference.result(self._deadline, self._budget))
         self._input_desc = inputs.message["input_desc"]
+        self._check_total(inputs.message["total"])
         case = inputs.message["case"]
-        # Both sides run at the same time; the reference's failure is told first.
-        reference.post({"op": "golden", "case": case}, inputs.fd)
-        candidate_failure: Failure | None = None
+        actual: Answer | None = None
+        failure: Failure | None = None
         try:
             candidate.post({"op": "run", "case": case}, inputs.fd)
-        except Failure as failure:
-            candidate_failure = failure
-        try:
-            golden = self._take(reference.result(self._deadline, self._budget))
-        except Failure:
-            if candidate_failure is None:
-                self._abandon(candidate)
-            raise
+            actual = self._take(candidate.result(self._deadline, self._budget))
+        except Failure as found:
+            if found.hopeless:
+                raise
+            failure = found
+        # Not before: while the implementation can still change its answer there is no golden
+        # for it to find, in whichever process or file it may look.
+        reference.post({"op": "golden", "case": case}, inputs.fd)
+        golden = self._take(reference.result(self._deadline, self._budget))
         self._note_golden(golden.message)
-        if candidate_failure is not None:
-            raise candidate_failure
-        actual = self._take(candidate.result(self._deadline, self._budget))
+        if actual is None:
+            raise failure or AssertionError
         try:
             comparison = self._compare(case, inputs, golden, actual)
         except (WireError, KeyError) as error:
@@ -166,12 +167,19 @@ class _CaseRun:
             self._fds.append(answer.fd)
         return answer
 
-    def _abandon(self, candidate: Process) -> None:
-        """Drop an answer that nobody will read: the next request would find it."""
-        try:
-            self._take(candidate.result(self._deadline, self._budget))
-        except Failure:
-            return
+    def _check_total(self, made: int) -> None:
+        """Refuse a listing that is not the task's: a case left out would pass unseen.
+
+        Raises:
+            Failure: the task makes another number of cases than were listed.
+        """
+        if made != self._total:
+            text = (
+                f"ListingError: {self._judge.pair.task.name} makes {made} cases now, but "
+                f"{self._total} were listed; if it is not its input function that changes, "
+                "remove the listing with --cache-clear"
+            )
+            raise Failure(VERIFIER, "ListingError", text, "inputs")
 
     def _note_golden(self, message: Message) -> None:
         self._golden_device = message["golden_device"]

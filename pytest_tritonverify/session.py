@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.results.records import CaseRecord
+from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +76,7 @@ class VerifySession:
         names: dict[Path, set[str]] = {}
         for nodeid in ids:
             file, _, name = nodeid.partition("::")
-            names.setdefault((root / file).resolve(), set()).add(name)
+            names.setdefault(absolute(root / file), set()).add(name)
         for path, wanted in names.items():
             pair = self._pair(path)
             listing = self.engine.catalogue.cached(pair) if pair is not None else None
@@ -106,10 +108,14 @@ class VerifySession:
             )
 
     @property
-    def green(self) -> bool:
-        """Whether there was a pair, and every one passed all its selected cases."""
-        accounts = self.ledger.accounts.values() if self.ledger is not None else ()
-        return bool(accounts) and all(account.green for account in accounts)
+    def red(self) -> bool:
+        """Whether a pair failed a selected case, or there was none where some were demanded."""
+        if self.ledger is None:
+            return False
+        accounts = self.ledger.accounts.values()
+        if not accounts:
+            return self.activation.demanded
+        return not all(account.green for account in accounts)
 
     def overview(self) -> dict[str, Any]:
         """Return the outcome of every pair, for other reports."""
@@ -126,5 +132,7 @@ class VerifySession:
         """
         self.engine.close()
         if self.ledger is not None:
+            if self.engine.kept_cache is not None:
+                print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented
             reason = "the run was interrupted" if interrupted else "the run ended before it"
             self.ledger.finish(reason)

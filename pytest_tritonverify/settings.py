@@ -54,13 +54,20 @@ class Settings:
     keep_cache: bool = False
 
     @classmethod
-    def load(cls, option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path) -> Settings:
+    def load(
+        cls,
+        option: Callable[[str], Any],
+        ini: Callable[[str], Any],
+        cwd: Path,
+        ini_folder: Path,
+    ) -> Settings:
         """Read settings.
 
         Args:
             option: returns a command-line option's value by its dest, None where not given.
             ini: returns an ini value by name, None or empty where not given.
             cwd: folder that relative paths of the command line start from.
+            ini_folder: folder that relative paths of the ini file start from.
 
         Raises:
             SettingsError: a value is impossible.
@@ -72,7 +79,9 @@ class Settings:
 
         dirs = option("verify_dir") or ini("verify_dirs") or []
         timeout = given("timeout") or DEFAULT_TIMEOUT
-        output = given("output")
+        output = option("verify_output")
+        if not output and ini("verify_output"):
+            output = ini_folder / ini("verify_output")
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),

@@ -43,6 +43,7 @@ def _settings(config: pytest.Config) -> Settings:
             lambda dest: getattr(config.known_args_namespace, dest, None),
             config.getini,
             config.invocation_params.dir,
+            config.rootpath,
         )
     except SettingsError as error:
         raise pytest.UsageError(str(error)) from None
@@ -55,7 +56,13 @@ def _activation(config: pytest.Config, settings: Settings) -> Activation:
     given = getattr(config, "workerinput", {}).get(WORKER_KEY, {}).get("explicit")
     arguments = config.known_args_namespace.file_or_dir if given is None else given
     explicit = tuple(activation.positional_path(cwd, argument) for argument in arguments)
-    return activation.Activation(settings.dirs, activation.named_pairs(explicit), explicit, cwd)
+    dirs = settings.dirs
+    asked = bool(config.known_args_namespace.verify_dir)
+    if explicit and not asked:
+        # An ini value is a standing wish: whoever names something else wants that alone.
+        dirs = activation.touched(dirs, explicit)
+    named = activation.named_pairs(explicit)
+    return activation.Activation(dirs, named, explicit, cwd, demanded=asked or bool(named))
 
 
 def _findings(config: pytest.Config, activation: Activation) -> Findings:
@@ -165,7 +172,9 @@ def _session(
     cache = getattr(config, "cache", None)
     folder = Path(cache.mkdir("tritonverify")) if cache is not None else None
     try:
-        engine = Engine(settings, folder, frozenset(private), brief.get("device"))
+        engine = Engine(
+            settings, folder, frozenset(private), brief.get("device"), brief.get("own_cache")
+        )
     except DeviceMissingError as error:
         raise pytest.UsageError(str(error)) from None
     ledger = None

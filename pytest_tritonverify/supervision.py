@@ -53,6 +53,11 @@ class Failure(Exception):  # noqa: N818 - it becomes a record, it is no error of
     output: str = ""
     cause: BaseException | None = None
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether nothing is to be learned from running the reference on the same inputs."""
+        return self.error_type == TIMEOUT or self.phase in _LOADING
+
 
 class Process:
     """A worker that is started when it is needed and started again after it was lost.

@@ -21,14 +21,19 @@ def header(session: VerifySession) -> list[str]:
     engine = session.engine
     name = engine.device_facts.get("name")
     where = "Triton's CPU interpreter" if engine.device.interpreted else name or "accelerator"
-    pairs = {pair.implementation for pair in (*session.findings.pairs, *session.activation.named)}
+    known = (*session.findings.pairs, *session.activation.named)
+    pairs = {pair.implementation for pair in known if session.settings.selection.admits(pair)}
     lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
-    lines += [
-        f"tritonverify: warning: {path.name}: {text}" for path, text in session.findings.lonely
-    ]
+    if session.settings.keep_cache and not session.settings.fresh_cache:
+        lines.append("tritonverify: warning: --verify-keep-cache does nothing by itself")
+    lines += [f"tritonverify: {line}" for line in _half_pairs(session)]
     return lines
+
+
+def _half_pairs(session: VerifySession) -> list[str]:
+    return [f"warning: {path.name}: {text}" for path, text in session.findings.lonely]
 
 
 def _count(number: int, noun: str) -> str:
@@ -40,7 +45,7 @@ def summary(session: VerifySession, reporter: Any) -> None:
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
-    reporter.section("Triton verification")
+    reporter.write_sep("=", "Triton verification")
     if not accounts:
         reporter.line("no pair was judged: nothing was selected, or nothing was found")
         return
@@ -105,6 +110,8 @@ def _kinds(account: PairAccount) -> str:
     missing = len(account.selected) - len(account.records)
     if missing > 0:
         kinds["NotRun"] = kinds.get("NotRun", 0) + missing
+    if not kinds:
+        return "its result could not be written"
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
@@ -124,9 +131,7 @@ def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[
                 f"so {account.path.name} was left as it was"
             )
         notes += _warnings(account, label)
-    if session.engine.kept_cache is not None:
-        notes.append(f"Triton cache kept: {session.engine.kept_cache}")
-    return notes
+    return [*notes, *_half_pairs(session)]
 
 
 def _result_files(paths: list[Path], cwd: Path) -> list[str]:

@@ -42,7 +42,7 @@ class Reference:
             init = task.init_arguments(request["case_idx"], len(self._groups))
         case, fd = running.pack_case(group, init)
         described = [describing.describe(value) for value in group.values()]
-        return {"case": case, "input_desc": described}, fd
+        return {"case": case, "input_desc": described, "total": len(self._groups)}, fd
 
     def do_golden(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         """Run `Model` on the CPU, or where that raises on the accelerator.

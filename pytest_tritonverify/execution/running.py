@@ -100,10 +100,21 @@ def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
         "call": {"args": list(call.args), "kwargs": call.kwargs or {}},
         "init": {"args": list(init.args), "kwargs": init.kwargs or {}},
     }
-    packed = tensors.pack(tree, keep_layout=True)
+    try:
+        packed = tensors.pack(tree, keep_layout=True)
+    except tensors.UnsupportedValueError as error:
+        raise tensors.UnsupportedValueError(_readable(str(error))) from None
     nodes = dict(zip(tree, (node for _, node in packed.spec["tree"]["v"]), strict=True))
     segments = packed.spec["segments"]
     return {name: {"tree": node, "segments": segments} for name, node in nodes.items()}, packed.fd
+
+
+def _readable(message: str) -> str:
+    """Name an argument as its author would, not by its place in the packed tree."""
+    for part, name in (("call", "input"), ("init", "init argument")):
+        for kind in ("args", "kwargs"):
+            message = message.replace(f"['{part}']['{kind}']", name)
+    return message
 
 
 def _arguments(tree: dict[str, Any]) -> Arguments:
@@ -137,7 +148,8 @@ def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tenso
         key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)  # noqa: SLF001 - identity
         if key not in same_storage:
             same_storage[key] = _same_bytes(old.untyped_storage(), new.untyped_storage())
-        if not same_storage[key] and not _same_bits(old, new.detach().cpu()):
+        untouched = same_storage[key] and _geometry(old) == _geometry(new)
+        if not untouched and not _same_bits(old, new.detach().cpu()):
             changed[path] = new
     return changed
 
@@ -146,6 +158,11 @@ def _same_bytes(old: torch.UntypedStorage, new: torch.UntypedStorage) -> bool:
     return old.nbytes() == new.nbytes() and torch.equal(
         tensors.storage_bytes(old), tensors.storage_bytes(new)
     )
+
+
+def _geometry(tensor: torch.Tensor) -> tuple[object, ...]:
+    views = (tensor.is_conj(), tensor.is_neg())
+    return (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), *views)
 
 
 def _same_bits(old: torch.Tensor, new: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ Array = NDArray[Any]
 Dtype = np.dtype[Any]
 
 BFLOAT16: Dtype = np.dtype(ml_dtypes.bfloat16)
+_UINT8: Dtype = np.dtype(np.uint8)
 _E4M3FN: Dtype = np.dtype(ml_dtypes.float8_e4m3fn)
 
 # By the name that Triton gives to a type.
@@ -51,7 +52,7 @@ def is_carrier(values: Array) -> bool:
 
 def is_e4b15(values: Array, kind: Any) -> bool:
     """Whether an array holds float8e4b15 patterns, given the Triton type of its block."""
-    return values.dtype == np.uint8 and kind.scalar.name == E4B15
+    return values.dtype == _UINT8 and kind.scalar.name == E4B15
 
 
 def bits_of(dtype: Dtype) -> Dtype:

@@ -37,7 +37,8 @@ class PairAccount:
         records: outcomes by case number.
         load_failure: entry for `failures` where the cases can't be listed.
         full: this run judges all cases, so it owns the result file.
-        problem: why the result file could not be written.
+        problem: what is wrong with the result file.
+        written: sha256 of the result file as it was last written.
     """
 
     pair: Pair
@@ -51,7 +52,7 @@ class PairAccount:
     journal: Journal | None = None
     environment: dict[str, Any] | None = None
     problem: str | None = None
-    written: bool = False
+    written: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -70,6 +71,7 @@ class PairAccount:
         """Whether every selected case passed, and there was at least one."""
         return (
             self.load_failure is None
+            and (self.written is not None or not (self.full and self.complete))
             and bool(self.selected)
             and all(k in self.records and self.records[k].passed for k in self.selected)
         )
@@ -193,23 +195,38 @@ class Ledger:
         self._write(account)
 
     def finish(self, reason: str) -> None:
-        """Close the accounts of pairs that did not get through.
+        """Close all accounts, once no process of a candidate is left.
+
+        Every result is written again: a candidate may have touched the file of its own pair or
+        of an earlier one.
 
         Args:
             reason: why what did not run did not.
         """
         for account in self.accounts.values():
-            if account.full and not account.complete:
-                for case_idx in account.selected:
-                    if case_idx not in account.records:
-                        entry = account.entries[case_idx - 1] if account.entries else None
-                        account.records[case_idx] = CaseRecord.not_run(
-                            case_idx,
-                            entry.name if entry else f"case{case_idx}",
-                            entry.input_desc if entry else [],
-                            reason,
-                        )
-                self._write(account)
+            if not account.full:
+                continue
+            if not account.complete:
+                self._enter_not_run(account, reason)
+            elif (
+                account.written is not None and result_file.digest(account.path) != account.written
+            ):
+                account.problem = (
+                    f"{account.path.name} was changed by another process while the run lasted; "
+                    "it has been written again"
+                )
+            self._write(account)
+
+    def _enter_not_run(self, account: PairAccount, reason: str) -> None:
+        for case_idx in account.selected:
+            if case_idx not in account.records:
+                entry = account.entries[case_idx - 1] if account.entries else None
+                account.records[case_idx] = CaseRecord.not_run(
+                    case_idx,
+                    entry.name if entry else f"case{case_idx}",
+                    entry.input_desc if entry else [],
+                    reason,
+                )
 
     def _write(self, account: PairAccount) -> None:
         if not account.full:
@@ -230,11 +247,11 @@ class Ledger:
         )
         try:
             result_file.make_folder(account.path.parent)
-            result_file.write_atomically(account.path, content)
+            account.written = result_file.write_atomically(account.path, content)
         except OSError as error:
             account.problem = f"{account.path} can't be written: {error.strerror}"
+            account.written = None
             return
-        account.written = True
         if account.journal is not None and account.complete:
             try:
                 account.journal.remove()

@@ -132,18 +132,22 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
+def write_atomically(path: Path, content: Mapping[str, Any]) -> str:
     """Write strict JSON so that a reader finds the old file or the whole new one.
+
+    Returns:
+        The sha256 of what was written.
 
     Raises:
         OSError: the folder can't be written.
     """
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    data = text.encode("utf-8")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=2, allow_nan=False)
-            stream.write("\n")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
@@ -151,6 +155,7 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return hashlib.sha256(data).hexdigest()
 
 
 def digest(path: Path | None) -> str | None:

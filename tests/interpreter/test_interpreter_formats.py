@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from fractions import Fraction
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from pytest_tritonverify.interpreter import atomics, formats, lowprecision, mask
 from pytest_tritonverify.interpreter.formats import BFLOAT16, CARRIERS
 from tests.support.lowprecision import assert_same_bits, finite_values, rounded
 
-POSITIVE = [Fraction(v) for v in finite_values(torch.bfloat16).tolist() if v >= 0]
+POSITIVE: list[float] = [v for v in finite_values(torch.bfloat16).tolist() if v >= 0]
 TORCH = {
     "bf16": torch.bfloat16,
     "fp8e5": torch.float8_e5m2,
@@ -31,9 +32,9 @@ def nearest_bfloat16(exact: Fraction) -> float:
     if above == 0 or POSITIVE[above] == magnitude:
         index = above
     else:
-        up, down = POSITIVE[above] - magnitude, magnitude - POSITIVE[above - 1]
+        up, down = Fraction(POSITIVE[above]) - magnitude, magnitude - Fraction(POSITIVE[above - 1])
         index = above if up < down or (up == down and above % 2 == 0) else above - 1
-    return float(POSITIVE[index]) * (-1 if exact < 0 else 1)
+    return POSITIVE[index] * (-1 if exact < 0 else 1)
 
 
 def carried(*values: float) -> tuple[formats.Array, ...]:
@@ -45,10 +46,12 @@ def fma(x: float, y: float, z: float) -> float:
         return float(formats.fused_multiply_add(*carried(x, y, z))[0])
 
 
-patterns = st.integers(0, 0x7FFF).flatmap(lambda b: st.sampled_from([b, b | 0x8000]))
-moderate = patterns.map(
-    lambda b: float(np.array([b], np.uint16).view(BFLOAT16).astype(np.float32)[0])
-).filter(lambda v: v == 0 or 2.0**-60 < abs(v) < 2.0**60)
+moderate = st.builds(
+    lambda significand, exponent, sign: math.ldexp(significand, exponent) * sign,
+    st.integers(128, 255),
+    st.integers(-60, 60),
+    st.sampled_from([1, -1]),
+)
 
 
 @given(moderate, moderate, moderate)

@@ -187,10 +187,12 @@ def test_listings_are_kept_until_the_task_changes(
             ["-o", "verify_dirs=all/ops", "--verify-dir=all/more"], ids(OTHER, 2), id="over ini"
         ),
         pytest.param(
-            ["-o", "verify_dirs=all/ops", "-o", "verify_impl=*fast", "tests"],
-            [TEST, *ids(FAST)],
+            ["-o", "verify_dirs=all/ops", "-o", "verify_impl=*fast"],
+            [*ids(FAST), TEST],
             id="ini pattern",
         ),
+        pytest.param(["-o", "verify_dirs=all/ops", "tests"], [TEST], id="tests despite ini"),
+        pytest.param(["-o", "verify_dirs=all/ops", "all"], BOTH, id="folder above an ini dir"),
     ],
 )
 def test_arguments(shared: Runner, arguments: list[str], listed: list[str]) -> None:

@@ -45,7 +45,7 @@ def test_a_pass_on_a_rerun_is_flaky_and_not_green(runner: Runner) -> None:
 
 def test_a_failure_on_every_try_stays_what_it_is(runner: Runner) -> None:
     pair = write_pair(runner.path / "ops", at={1: WRONG}, cases=1)
-    run = runner.run("--verify-dir=ops", "--reruns=1", "-n1", plugins=("rerunfailures", "xdist"))
+    run = runner.run("--verify-dir=ops", "--reruns=1", "-n1", plugins=("xdist", "rerunfailures"))
     assert "1 failed, 1 rerun" in run.out
     assert run.code == 1
     assert error_types(pair.result()) == {1: "AccuracyError"}

@@ -19,7 +19,8 @@ def finite_values(dtype: torch.dtype) -> torch.Tensor:
     """Return all finite values of a format of one or two bytes, in ascending order, as float64."""
     patterns = torch.arange(256 if dtype.itemsize == 1 else 65536, dtype=torch.int32)
     values = patterns.to(_INTEGERS[dtype.itemsize]).view(dtype).double()
-    return values[values.isfinite()].unique()
+    finite: torch.Tensor = torch.unique(values[values.isfinite()], sorted=True)
+    return finite
 
 
 def assert_same_bits(actual: torch.Tensor, expected: torch.Tensor) -> None:

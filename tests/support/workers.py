@@ -149,6 +149,11 @@ class Bench:
         golden = self.ask(reference, {"op": "golden", "case": inputs.message["case"]}, inputs.fd)
         return Sides(inputs, golden, golden)
 
+    def golden_error(self, pair: Pair, case_idx: int = 1) -> dict[str, Any]:
+        """Run a case on the reference alone, which raises; return how it is described."""
+        error: dict[str, Any] = self.golden(pair, case_idx).golden.message["error"]
+        return error
+
     def judge(self, pair: Pair, timeout: float = PATIENCE) -> PairJudge:
         """Return a judge of a pair, with workers of its own."""
         start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}

@@ -89,7 +89,8 @@ def test_a_full_run_writes_the_result_when_the_last_case_is_in(ledger: Ledger, p
         "implementation": result_file.digest(pair.implementation),
     }
     account = ledger.account(pair)
-    assert (account.complete, account.written, account.green) == (True, True, False)
+    assert (account.complete, account.green) == (True, False)
+    assert account.written == result_file.digest(account.path)
 
 
 def test_a_full_run_removes_old_results_first(ledger: Ledger, pair: Pair) -> None:
@@ -116,7 +117,7 @@ def test_a_run_of_some_cases_leaves_files_alone(ledger: Ledger, pair: Pair) -> N
     assert files(pair) == {"a_triton_v2.py", "verify_result_v2.json"}
     assert old.read_text(encoding="utf-8") == "old"
     account = ledger.account(pair)
-    assert (account.full, account.green, account.written) == (False, True, False)
+    assert (account.full, account.green, account.written) == (False, True, None)
 
 
 def test_only_the_first_announcement_counts(ledger: Ledger, pair: Pair) -> None:
@@ -152,15 +153,14 @@ def test_without_a_listing_cases_that_did_not_run_still_have_names(
     assert content["environment"]["error"].startswith("not gathered")
 
 
-def test_a_complete_result_is_not_written_again(ledger: Ledger, pair: Pair) -> None:
+def test_a_result_that_somebody_removed_is_written_again(ledger: Ledger, pair: Pair) -> None:
     ledger.expect(pair, ENTRIES, 3, [1, 2, 3])
     for case_idx in (1, 2, 3):
         ledger.add(pair, record(case_idx), ENVIRONMENT)
-    assert ledger.account(pair).green
     path = pair.implementation.with_name("verify_result_v2.json")
     path.unlink()
     ledger.finish("the run ended before it")
-    assert not path.exists()
+    assert counts(result(pair)) == (3, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -347,3 +347,26 @@ def test_without_a_journal_the_run_goes_on(tmp_path: Path) -> None:
     journal.started(1, "case1")
     journal.finished(record(1))
     assert journal.problem == f"Not a directory: {path}"
+
+
+def test_a_result_that_somebody_changed_is_written_again(ledger: Ledger, pair: Pair) -> None:
+    ledger.expect(pair, ENTRIES, 3, [1, 2, 3])
+    for case_idx in (1, 2, 3):
+        ledger.add(pair, record(case_idx), ENVIRONMENT)
+    account = ledger.account(pair)
+    written = account.path.read_text(encoding="utf-8")
+    account.path.write_text('{"total_cases": 3, "passed_cases": 3}', encoding="utf-8")
+
+    ledger.finish("the run ended")
+
+    assert account.path.read_text(encoding="utf-8") == written
+    assert "was changed by another process" in (account.problem or "")
+
+
+def test_a_result_that_could_not_be_written_is_not_green(ledger: Ledger, pair: Pair) -> None:
+    ledger.expect(pair, ENTRIES, 3, [1, 2, 3])
+    account = ledger.account(pair)
+    account.path.mkdir()
+    for case_idx in (1, 2, 3):
+        ledger.add(pair, record(case_idx), ENVIRONMENT)
+    assert not account.green

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -18,7 +19,6 @@ from pytest_tritonverify.results.records import FAILED, PASSED, CaseRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 # Neither a deadline nor a verdict on speed: other work may load the machine.
 CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -279,7 +279,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*_args: object, **_kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json, "dump", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         result_file.write_atomically(path, {"a": 1})
     assert path.read_text(encoding="utf-8") == "old"

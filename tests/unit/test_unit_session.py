@@ -31,6 +31,7 @@ class FakeEngine:
         self.listings: dict[str, Listing] = {}
         self.catalogue = SimpleNamespace(cached=lambda pair: self.listings.get(pair.op))
         self.device = SimpleNamespace(name="cpu")
+        self.kept_cache = None
         self.fingerprints = 0
         self.closed_when: list[bool] = []
         self.result: Path | None = None
@@ -128,7 +129,7 @@ def test_a_process_without_a_ledger_announces_nothing(
     session.expect_ids([f"a/a_triton_x.py::{NAMES[0]}"], session.activation.cwd)
     session.receive(session.payload(pair(session, "a"), error_type=None, error_msg=None))
     session.close(interrupted=False)
-    assert not session.green
+    assert not session.red
     assert session.overview() == {"device": "cpu", "pairs": []}
 
 
@@ -158,15 +159,15 @@ def test_the_environment_travels_once_for_each_pair(
 
 
 def test_records_make_a_run_green(session: VerifySession) -> None:
-    assert not session.green
+    assert session.red
     for case_idx in (1, 2, 3):
         report(session, "a", case_idx)
-    assert session.green
+    assert not session.red
     report(session, "b", 1)
-    assert not session.green
+    assert session.red
     report(session, "b", 2)
     report(session, "b", 3, FAILED)
-    assert not session.green
+    assert session.red
     assert [p["passed_cases"] for p in session.overview()["pairs"]] == [3, 2]
 
 
@@ -176,14 +177,14 @@ def test_pairs_that_cannot_be_listed_or_have_no_case_are_not_green(session: Veri
     session.receive(
         session.payload(pair(session, "b"), error_type="SyntaxError", error_msg="invalid syntax")
     )
-    assert not session.green
+    assert session.red
     assert session.overview()["pairs"][1]["load_failure"]["error_type"] == "SyntaxError"
 
 
 def test_a_task_without_cases_is_not_green(session: VerifySession) -> None:
     session.receive(session.payload(pair(session, "b"), error_type=None, error_msg="NoCases: ..."))
     assert session.overview()["pairs"][0]["total_cases"] == 0
-    assert not session.green
+    assert session.red
 
 
 def test_reports_of_other_pairs_are_ignored(session: VerifySession) -> None:

@@ -34,7 +34,7 @@ def load(
 ) -> Settings:
     given = {**UNSET_OPTIONS, **(options or {})}
     standing = {**UNSET_INI, **(ini or {})}
-    return Settings.load(given.get, standing.get, cwd)
+    return Settings.load(given.get, standing.get, cwd, cwd / "project")
 
 
 def test_defaults(tmp_path: Path) -> None:

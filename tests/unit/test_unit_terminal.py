@@ -12,6 +12,7 @@ from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results.ledger import Ledger
 from pytest_tritonverify.results.records import FAILED, PASSED, CaseRecord
+from pytest_tritonverify.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ class Screen:
         self.lines: list[str] = []
         self.markup: list[dict[str, bool]] = []
 
-    def section(self, title: str) -> None:
+    def write_sep(self, _sep: str, title: str) -> None:
         self.titles.append(title)
 
     def write_line(self, line: str, **markup: bool) -> None:
@@ -45,7 +46,7 @@ class Stage:
         self.ledger: Any = Ledger(None, {"non_compute": False})
         self.device = SimpleNamespace(name="cpu", interpreted=True)
         self.facts: dict[str, Any] = {}
-        self.kept_cache: str | None = None
+        self.keep_cache = False
         self.in_process = False
         self.pairs: list[Pair] = []
         self.lonely: list[tuple[Path, str]] = []
@@ -74,10 +75,8 @@ class Stage:
     def session(self) -> VerifySession:
         found = SimpleNamespace(
             ledger=self.ledger,
-            engine=SimpleNamespace(
-                device=self.device, device_facts=self.facts, kept_cache=self.kept_cache
-            ),
-            settings=SimpleNamespace(in_process=self.in_process),
+            engine=SimpleNamespace(device=self.device, device_facts=self.facts),
+            settings=Settings(in_process=self.in_process, keep_cache=self.keep_cache),
             activation=SimpleNamespace(cwd=self.root, named=tuple(self.pairs[:1])),
             findings=SimpleNamespace(pairs=tuple(self.pairs), lonely=tuple(self.lonely)),
         )
@@ -121,8 +120,10 @@ def test_the_header_says_what_is_judged_where(stage: Stage) -> None:
 def test_the_header_warns(stage: Stage) -> None:
     stage.lonely = [(stage.root / "a_torch.py", "no implementation beside it")]
     stage.in_process = True
+    stage.keep_cache = True
     assert terminal.header(stage.session)[1:] == [
         "tritonverify: in pytest's own process; nothing is isolated",
+        "tritonverify: warning: --verify-keep-cache does nothing by itself",
         "tritonverify: warning: a_torch.py: no implementation beside it",
     ]
 
@@ -276,7 +277,7 @@ def test_a_missing_journal_is_told(stage: Stage) -> None:
     ]
 
 
-def test_a_kept_cache_is_named(stage: Stage) -> None:
+def test_half_pairs_are_told_again(stage: Stage) -> None:
     stage.judged("a", {})
-    stage.kept_cache = "/tmp/triton_verify_cache_x"  # noqa: S108 - only a text
-    assert notes(stage)[-1] == "Triton cache kept: /tmp/triton_verify_cache_x"
+    stage.lonely = [(stage.root / "b_torch.py", "no implementation beside it")]
+    assert notes(stage)[-1] == "warning: b_torch.py: no implementation beside it"

@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 from conversions import FLOAT8, every
 from optional import optional
+from triton.runtime import interpreter
 
 
 @triton.jit
@@ -334,8 +335,38 @@ def swaps():
     return target, found
 
 
+def functions():
+    """Functions that only triton-ascend's language offers for low precision, from the builder."""
+    builder = interpreter.interpreter_builder
+    x = torch.rand(512).mul(8).add(0.01).to(torch.bfloat16)
+    carrier = interpreter._get_np_dtype(tl.bfloat16)
+    block = interpreter.TensorHandle(x.view(torch.int16).numpy().view(carrier), tl.bfloat16)
+    done = {}
+    for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "floor", "ceil", "erf"):
+        found = getattr(builder, f"create_{name}")(block).data
+        assert found.dtype == carrier
+        done[name] = torch.from_numpy(found.view("int16")).view(torch.bfloat16)
+    return x, done
+
+
+@triton.jit
+def refused_kernel(a, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(a + at).to(tl.float8e4b15)
+    tl.store(out + at, (x + x).to(tl.float16))
+
+
+def refused():
+    a = torch.ones(16, dtype=torch.float16)
+    try:
+        refused_kernel[(1,)](a, torch.empty_like(a), BLOCK=16)
+    except Exception as error:
+        return str(error)
+
+
 def run():
     return {
+        "functions": functions(),
         "binary": operators(),
         "fused": optional(fused),
         "reductions": reductions(),

@@ -26,6 +26,7 @@ def main(out):
         "reports": [FIRST.to_json(), AGAIN.to_json()],
         "conversions": conversions.run(),
         "operators": operators.run(),
+        "refused": operators.refused(),
         "lanes": lanes.run(),
         "faults": faults.run(),
         "models": {dtype: models.run(dtype) for dtype in (torch.bfloat16, torch.float16)},

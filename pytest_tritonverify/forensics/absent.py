@@ -1,0 +1,255 @@
+"""Values that nobody computed: memory as it was before, zeros, NaN, the ends of a number range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pytest_tritonverify.accuracy.dtypes import kind_of
+
+from .contents import REQUIRED_SURPRISE, Content, held, number, rarity
+from .sampling import take
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .facts import FailedOutput, MaskedLoad
+    from .region import Region
+    from .sampling import Survey
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_WIDE = 4
+_ODD_CHANCE = 0.25
+_HUGE = 0.125
+_HALF_MAXIMA = (448.0, 57344.0, 65504.0)
+_INTEGER_ENDS = tuple(1 << bits for bits in (7, 8, 15, 16, 31, 32))
+
+
+def find_nan(case: FailedOutput, survey: Survey, region: Region) -> Content | None:
+    """Explain NaN where the golden has numbers."""
+    pairs = survey.failing
+    if survey.is_integer:
+        return None
+    nan = pairs.actual.isnan() & ~pairs.golden.isnan()
+    if not held(nan):
+        return _poisoned_lanes(case, survey, nan)
+    evidence = (f"{_share(nan)} failing elements are NaN, where the golden has numbers",)
+    fresh = held(untouched(survey)[nan])
+    if fresh:
+        evidence += ("the NaN have the very bits that fresh memory is filled with",)
+    else:
+        evidence += ("the NaN were computed: fresh memory is filled with other bits",)
+    if fresh and not _spreads(region):
+        return _unwritten("NaN", evidence, everywhere=region.kind == "all")
+    if case.masked_loads and _spreads(region):
+        return _masked(case.masked_loads, evidence)
+    if not fresh:
+        return _spread(evidence) if _spreads(region) and region.kind != "all" else None
+    padded = None if case.masked_loads is not None else _padded_rows(case)
+    if padded is None:
+        return _unwritten("NaN", evidence, everywhere=region.kind == "all")
+    return Content(
+        "masked_lanes",
+        "A reduction takes in masked lanes: the load has no `other`, or the lanes were not given "
+        "a neutral value, so that whole rows became NaN.",
+        "they hold NaN",
+        (*evidence, padded),
+        everywhere=region.kind == "all",
+        confidence="likely",
+    )
+
+
+def find_zeros(_case: FailedOutput, survey: Survey, region: Region) -> Content | None:
+    """Explain zeros where the golden has other values."""
+    zeros = survey.failing.actual == 0
+    if not held(zeros) or zeros.numel() * rarity(0, survey) < REQUIRED_SURPRISE:
+        return None
+    everywhere = survey.passing.count == 0 or held(survey.passing.actual == 0)
+    if survey.golden.dtype == torch.bool and not everywhere and not region.special:
+        return None
+    return Content(
+        "zeros",
+        "Zeros stand where values are expected: the output was allocated with zeros and never "
+        "written there, or a mask's `other` was stored.",
+        "they hold zeros",
+        (f"{_share(zeros)} failing elements are zero, where the golden is not",),
+        everywhere=everywhere,
+        unwritten=True,
+        confidence="clear" if everywhere else "likely",
+    )
+
+
+def find_filler(_case: FailedOutput, survey: Survey, region: Region) -> Content | None:
+    """Explain integers and booleans at their maximum, which fresh memory is filled with."""
+    if not survey.is_integer:
+        return None
+    top = _filler(survey.actual.dtype)
+    filled = survey.failing.actual == top
+    if not held(filled) or filled.numel() * rarity(top, survey) < REQUIRED_SURPRISE:
+        return None
+    everywhere = survey.passing.count == 0 or held(survey.passing.actual == top)
+    if not everywhere and not region.special and survey.actual.element_size() < _WIDE:
+        return None
+    shown = "True" if survey.actual.dtype == torch.bool else number(float(top))
+    evidence = (
+        f"{_share(filled)} failing elements are {shown}, which fresh memory is filled with",
+    )
+    return _unwritten(f"the value {shown}", evidence, everywhere=everywhere)
+
+
+def find_dropped_nan(_case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
+    """Explain numbers where the golden is NaN."""
+    pairs = survey.failing
+    if survey.is_integer or not held(pairs.golden.isnan() & ~pairs.actual.isnan()):
+        return None
+    return Content(
+        "nan_dropped",
+        "NaN is lost on the way: maxima, minima and comparisons drop it unless they are told to "
+        "propagate it.",
+        "they hold numbers where the golden is NaN",
+        (f"{survey.count} elements are numbers where the golden is NaN",),
+        everywhere=True,
+        confidence="likely",
+        decisive=True,
+    )
+
+
+def find_saturation(_case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
+    """Explain values that stop at the end of a number range which the golden goes beyond."""
+    pairs = survey.failing
+    magnitude = pairs.actual.abs()
+    if survey.is_integer:
+        # The lower end is one further away from zero.
+        ends = [end for end in _INTEGER_ENDS if end != _filler(survey.golden.dtype) + 1]
+        candidates = [(float(end - 1), (pairs.actual == end - 1) | (pairs.actual == -end))
+                      for end in ends]
+    else:
+        maxima = {*_HALF_MAXIMA, torch.finfo(survey.actual.dtype).max}
+        candidates = [(end, magnitude == end) for end in sorted(maxima)]
+    for end, hits in candidates:
+        beyond = pairs.golden.abs() > end
+        same_side = (pairs.golden > 0) == (pairs.actual > 0)
+        if pairs.count > 1 and held(hits & beyond & same_side):
+            return Content(
+                "saturated",
+                f"Values saturate at {number(end)}, the end of a number range that the golden "
+                f"goes beyond.",
+                f"they hold {number(end)} in magnitude",
+                (
+                    f"{_share(hits)} failing elements are +-{number(end)}; the golden is greater "
+                    f"in magnitude at each of them",
+                ),
+                everywhere=True,
+                decisive=True,
+            )
+    return None
+
+
+def _poisoned_lanes(case: FailedOutput, survey: Survey, nan: torch.Tensor) -> Content | None:
+    """Recognise what the interpreter puts into undefined lanes: NaN and the largest numbers."""
+    actual = survey.failing.actual
+    if not survey.actual.dtype.is_floating_point or survey.actual.element_size() == 1:
+        return None
+    limit = torch.finfo(survey.actual.dtype).max
+    huge = (actual.abs() >= _HUGE * limit) & (survey.failing.golden.abs() < _HUGE * limit)
+    known = bool(case.masked_loads)
+    alternating = min(int(nan.sum()), int((huge & ~nan).sum())) >= _ODD_CHANCE * nan.numel()
+    # Infinity alone is what an overflow leaves.
+    largest = actual.abs() == limit
+    if not held(huge | nan) or not (alternating or (known and held(largest))):
+        return None
+    evidence = (
+        f"{_share(huge | nan)} failing elements are NaN or about {limit:.3g} in magnitude, which "
+        f"undefined lanes are filled with",
+    )
+    return _masked(case.masked_loads or (), evidence)
+
+
+def _masked(loads: Sequence[MaskedLoad], evidence: tuple[str, ...]) -> Content:
+    places = tuple(
+        f"the load at {load.file}:{load.line} left {load.lanes} lanes undefined" for load in loads
+    )
+    return Content(
+        "masked_lanes",
+        "Masked lanes reach the output: a `tl.load` with a mask has no `other`, so its masked "
+        "lanes are undefined.",
+        "they hold what masked lanes are filled with",
+        evidence + places,
+        everywhere=True,
+        decisive=True,
+    )
+
+
+def _spread(evidence: tuple[str, ...]) -> Content:
+    return Content(
+        "masked_lanes",
+        "A NaN spread through the reduction of whole rows: from a masked lane without a neutral "
+        "value, or from 0/0 or inf - inf where all of a row's lanes are masked.",
+        "they hold NaN",
+        evidence,
+        everywhere=True,
+        confidence="likely",
+        decisive=True,
+    )
+
+
+def _unwritten(what: str, evidence: tuple[str, ...], *, everywhere: bool) -> Content:
+    return Content(
+        "uninitialised",
+        "Uninitialised memory: nothing was written there after the output was allocated with "
+        "`torch.empty`.",
+        f"they hold {what}, as fresh memory does",
+        evidence,
+        everywhere=everywhere,
+        unwritten=True,
+    )
+
+
+def _spreads(region: Region) -> bool:
+    """Tell whether whole rows are hit, so that a reduction along them may be the way."""
+    if region.kind == "all":
+        return region.total > 1
+    return (
+        region.view is not None
+        and region.kind in {"slices", "interval"}
+        and region.view.inner > 1
+        and region.view.single
+    )
+
+
+def _padded_rows(case: FailedOutput) -> str | None:
+    """Say which launch has blocks longer than a row, so that some lanes must be masked."""
+    rows = {tensor.shape[-1] for tensor in (*case.inputs, case.golden) if tensor.dim() > 1}
+    for launch in case.launches:
+        for name, value in launch.constexprs.items():
+            for row in sorted(rows):
+                if row < value <= 2 * row and "block" in name.lower():
+                    return (
+                        f"{launch.kernel} covers rows of {row} elements by {name}={value}: "
+                        f"{value - row} lanes are masked in each"
+                    )
+    return None
+
+
+def untouched(survey: Survey) -> torch.Tensor:
+    """Return which failing elements have the bits of memory filled with NaN."""
+    values = take(survey.actual, survey.failing.positions)
+    view = _BITS[values.element_size()]
+    if kind_of(values.dtype) != "float":
+        return torch.zeros(values.numel(), dtype=torch.bool)
+    fill = torch.full((1,), float("nan"), dtype=torch.float32).to(values.dtype)
+    return values.view(view) == fill.view(view)
+
+
+def _filler(dtype: torch.dtype) -> int:
+    """Return the value, as `sampling.numbers` gives it, that fresh memory is filled with."""
+    if dtype == torch.bool:
+        return 1
+    limits = torch.iinfo(dtype)
+    return -1 if limits.max > torch.iinfo(torch.int64).max else limits.max
+
+
+def _share(hits: torch.Tensor) -> str:
+    found, total = int(hits.sum()), hits.numel()
+    return f"all {total}" if found == total else f"{found} of {total}"

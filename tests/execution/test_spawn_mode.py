@@ -1,0 +1,89 @@
+"""Workers that are executed afresh instead of forked judge the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_tritonverify.engine import Engine
+from pytest_tritonverify.settings import Settings
+from tests.support.workers import write_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_tritonverify.discovery import Pair
+
+TASK = """
+import os
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        return x * self.weight + hash("bias") % 7
+
+def get_input_groups():
+    return [[torch.randn(2, 4)], [torch.randn(3, 4)], [torch.randn(4, 4)]]
+"""
+IMPLEMENTATION = """
+import os
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, w_ptr, out_ptr, bias, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    inside = at < n
+    x = tl.load(x_ptr + at, mask=inside, other=0.0)
+    w = tl.load(w_ptr + at % 4, mask=inside, other=0.0)
+    tl.store(out_ptr + at, x * w + bias, mask=inside)
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        if x.shape[0] == 2:
+            print("started by", os.environ["PYTHONHASHSEED"], os.environ["TRITON_INTERPRET"])
+        if x.shape[0] == 3:
+            os._exit(4)
+        out = torch.empty_like(x)
+        kernel[(1,)](x, self.weight, out, hash("bias") % 7, x.numel(), BLOCK=16)
+        return out
+"""
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    """An engine that executes a fresh interpreter for every worker."""
+    engine = Engine(Settings(device="cpu", start="spawn"), None, frozenset())
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return write_pair(tmp_path, TASK, IMPLEMENTATION)
+
+
+def test_pair_is_judged_by_fresh_interpreters(engine: Engine, pair: Pair) -> None:
+    listing = engine.catalogue.list(pair)
+    assert [case.name for case in listing.cases] == [
+        "case1-float32-2x4",
+        "case2-float32-3x4",
+        "case3-float32-4x4",
+    ]
+    judge = engine.judge(pair)
+    records = [judge.run_case(k, case, 3, None) for k, case in enumerate(listing.cases, 1)]
+    assert [record.status for record in records] == ["passed", "failed", "passed"]
+    assert "started by 0 1" in records[0].output
+    assert records[1].error_msg is not None
+    assert "exit status 4" in records[1].error_msg
