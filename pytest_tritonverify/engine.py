@@ -228,16 +228,19 @@ class Engine:
 
 
 def _import_torch() -> None:
-    name = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-    before = os.environ.get(name)
-    os.environ[name] = "0"
+    # Read while torch is imported, and nobody else's business afterwards: no back end may load
+    # itself here, and waiting threads must not spin.
+    needed = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_WAIT_POLICY": "PASSIVE"}
+    before = {name: os.environ.get(name) for name in needed}
+    os.environ.update(needed)
     try:
         import torch  # noqa: F401
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _as_error(failure: Failure) -> dict[str, Any]:

@@ -68,6 +68,15 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
         `type`, `message` (with those of causes and of a group's members), `phase`, `traceback`
         (text), and of the innermost user frame `file` and `line`, or null, and the line's `code`.
     """
+    told: dict[str, Any] = {"type": type_name(error), "phase": phase}
+    try:
+        return {**told, **_details(error, user_files)}
+    except BaseException as inner:  # noqa: BLE001 - its attributes may be user code
+        message = f"<it can't be described: that raised {type_name(inner)}>"
+        return {**told, "message": message, "traceback": "", "file": None, "line": None, "code": ""}
+
+
+def _details(error: BaseException, user_files: Collection[str]) -> dict[str, Any]:
     file, line = _location(error, user_files)
     code = printable(linecache.getline(file, line)) if file and line else ""
     message = message_of(error)
@@ -78,9 +87,7 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
         if text not in message:
             message = f"{message}\n{word} {type_name(other)}: {text}"
     return {
-        "type": type_name(error),
         "message": clip(message, _MESSAGE_LIMIT),
-        "phase": phase,
         "traceback": _traceback(error, user_files),
         "file": file,
         "line": line,

@@ -103,6 +103,8 @@ class Host:
         environment.pop("PYTHONWARNINGS", None)
         # A pool of BLAS threads in the server would not survive the fork.
         environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+        # Threads that wait by spinning starve the other processes of a run.
+        environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         if "PYTHONPATH" in environment:
             given = [entry for entry in environment["PYTHONPATH"].split(os.pathsep) if entry]
             kept = import_path(given, self.config.private_dirs)

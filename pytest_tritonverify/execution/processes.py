@@ -80,14 +80,14 @@ def kill_family(root: int) -> None:
     """
     if not send_signal(root, signal.SIGSTOP):
         return
-    members = [root]
+    members = {root: None}
     for _ in range(8):
         new = [pid for pid in descendants(root) if pid not in members]
         if not new:
             break
         for pid in new:
             send_signal(pid, signal.SIGSTOP)
-        members += new
+        members.update(dict.fromkeys(new))
     for pid in members:
         send_signal(pid, signal.SIGKILL)
 

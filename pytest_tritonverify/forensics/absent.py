@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -122,8 +123,9 @@ def find_saturation(_case: FailedOutput, survey: Survey, _region: Region) -> Con
     if survey.is_integer:
         # The lower end is one further away from zero.
         ends = [end for end in _INTEGER_ENDS if end != _filler(survey.golden.dtype) + 1]
-        candidates = [(float(end - 1), (pairs.actual == end - 1) | (pairs.actual == -end))
-                      for end in ends]
+        candidates = [
+            (float(end - 1), (pairs.actual == end - 1) | (pairs.actual == -end)) for end in ends
+        ]
     else:
         maxima = {*_HALF_MAXIMA, torch.finfo(survey.actual.dtype).max}
         candidates = [(end, magnitude == end) for end in sorted(maxima)]
@@ -238,7 +240,7 @@ def untouched(survey: Survey) -> torch.Tensor:
     view = _BITS[values.element_size()]
     if kind_of(values.dtype) != "float":
         return torch.zeros(values.numel(), dtype=torch.bool)
-    fill = torch.full((1,), float("nan"), dtype=torch.float32).to(values.dtype)
+    fill = torch.full((1,), math.nan, dtype=values.dtype)
     return values.view(view) == fill.view(view)
 
 

@@ -76,9 +76,7 @@ class Closeness:
         rtol = max((row.rtol for row in rows if row is not None), default=_DEFAULT_RTOL)
         return cls(rtol, rtol * _FLOOR * scale(survey))
 
-    def same(
-        self, expected: torch.Tensor, got: torch.Tensor, factor: float = 1.0
-    ) -> torch.Tensor:
+    def same(self, expected: torch.Tensor, got: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
         """Compare element by element.
 
         Args:

@@ -16,7 +16,6 @@ from .contents import (
     surprise,
 )
 from .layout import Layout
-from .region import ordinal
 from .sampling import numbers, pairs_at, spread, take
 
 if TYPE_CHECKING:
@@ -114,9 +113,7 @@ def find_other_output(case: FailedOutput, survey: Survey, _region: Region) -> Co
         expected = numbers(take(other, survey.failing.positions))
         if not _explains(expected, survey.failing, closeness, guesses=len(case.other_goldens)):
             continue
-        rest = closeness.same(
-            numbers(take(other, survey.passing.positions)), survey.passing.actual
-        )
+        rest = closeness.same(numbers(take(other, survey.passing.positions)), survey.passing.actual)
         return Content(
             "swapped_outputs",
             "The values are those of another output: outputs are returned or stored in the wrong "
@@ -157,7 +154,7 @@ def find_moved(_case: FailedOutput, survey: Survey, region: Region) -> Content |
     return None
 
 
-def find_broadcast(case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
+def find_broadcast(_case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
     """Explain one value that stands for many, in the whole output or along an axis."""
     constant = _constant(survey)
     if constant is not None:
@@ -170,13 +167,13 @@ def find_broadcast(case: FailedOutput, survey: Survey, _region: Region) -> Conte
     pairs = pairs_at(survey.golden, survey.actual, positions)
     # The widest run of axes first: a value along two axes is one along each of them too.
     for view in sorted(views, key=lambda view: view.axes[0] - view.axes[1]):
-        found = _along(survey, pairs, view, case)
+        found = _along(survey, pairs, view)
         if found is not None:
             return found
     return None
 
 
-def _along(survey: Survey, pairs: Pairs, view: View, _case: FailedOutput) -> Content | None:
+def _along(survey: Survey, pairs: Pairs, view: View) -> Content | None:
     index = view.index(pairs.positions)
     # Another index along the axis, each a different step away.
     steps = 1 + torch.arange(pairs.count) % (view.size - 1)
@@ -314,6 +311,3 @@ def _some(count: int) -> torch.Tensor:
     mask = torch.zeros(count, dtype=torch.bool)
     mask[spread(count, _MOST_FEW)] = True
     return mask
-
-
-__all__ = ["find_broadcast", "find_moved", "find_other_output", "ordinal"]

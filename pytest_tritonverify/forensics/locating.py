@@ -138,17 +138,21 @@ class _Finder:
 
     def _forms(self, view: View) -> Iterable[_Form]:
         index = view.index(self._few)
-        # A form over fewer axes is the simpler one.
-        cost = math.log(len(self._views)) + (view.axes[1] - view.axes[0])
+        # A form over fewer axes is the simpler one; the flat output is simple too.
+        cost = math.log(len(self._views))
+        if not view.whole:
+            cost += view.axes[1] - view.axes[0]
         low, high = _hull(index)
         if high - low < view.size:
-            score = self._gain(view.size, high - low) - _freedom(low, high, view.size)
+            score = self._gain((high - low) / view.size) - _freedom(low, high, view.size)
             yield _Form(score - cost, "interval", view)
             yield from self._slices(view, index, cost)
         yield from self._periods(view, index, cost)
 
-    def _gain(self, size: int, width: int) -> float:
-        return self._few.numel() * math.log(size / width)
+    def _gain(self, share_inside: float) -> float:
+        """Return how much rarer a choice from all elements is than one from a part of them."""
+        inside = max(self._count, round(self._total * share_inside))
+        return _choices(self._total, self._count) - _choices(inside, self._count)
 
     def _slices(self, view: View, index: torch.Tensor, cost: float) -> Iterable[_Form]:
         if view.size > _LARGEST_SLICED:
@@ -156,7 +160,7 @@ class _Finder:
         used = int(torch.count_nonzero(torch.bincount(index, minlength=view.size)))
         if 1 < used < view.size:
             choices = used * (1 + math.log(view.size / used)) + 2
-            yield _Form(self._gain(view.size, used) - choices - cost, "slices", view)
+            yield _Form(self._gain(used / view.size) - choices - cost, "slices", view)
 
     def _periods(self, view: View, index: torch.Tensor, cost: float) -> Iterable[_Form]:
         periods = self._candidate_periods(view, index)
@@ -167,7 +171,7 @@ class _Finder:
         lows, highs = residues.amin(dim=1).tolist(), (residues.amax(dim=1) + 1).tolist()
         for period, low, high in zip(periods, lows, highs, strict=True):
             if high - low < period:
-                score = self._gain(period, high - low) - _freedom(low, high, period)
+                score = self._gain((high - low) / period) - _freedom(low, high, period)
                 yield _Form(score - cost - math.log(len(periods)), "periodic", view, period)
 
     def _candidate_periods(self, view: View, index: torch.Tensor) -> list[int]:
@@ -186,17 +190,17 @@ class _Finder:
 
     def _box(self) -> Iterable[_Form]:
         """Bounds along more than one axis."""
-        score = -2.0
-        restricted = 0
+        cost, inside, restricted = 2.0, 1.0, 0
         axes = self._layout.axes()
         for view in axes:
             low, high = _hull(view.index(self._few))
+            cost += 1.5
             if high - low < view.size:
                 restricted += 1
-                score += self._gain(view.size, high - low) - _freedom(low, high, view.size)
-            score -= 1.0
+                inside *= (high - low) / view.size
+                cost += _freedom(low, high, view.size)
         if restricted > 1:
-            yield _Form(score, "box", axes[0])
+            yield _Form(self._gain(inside) - cost, "box", axes[0])
 
     def _confirmed(self, form: _Form) -> Region | None:
         if form.kind == "box":
@@ -227,8 +231,7 @@ class _Finder:
         if not self._filled(bounds):
             return None
         whole = tuple(
-            bounds.get((axis, axis), (0, extent))
-            for axis, extent in enumerate(self._layout.shape)
+            bounds.get((axis, axis), (0, extent)) for axis, extent in enumerate(self._layout.shape)
         )
         text = ", ".join(
             interval_text(self._layout, view, *bounds[view.axes])
@@ -318,7 +321,7 @@ class _Finder:
             full = counts >= _FULL * kept * (self._total // view.size)
             first = _leading(full)
             last = _leading(full.flip(0))
-            if not first + last or first + last == view.size:
+            if not 0 < first + last < view.size:
                 continue
             found.append((view.axes[0], first, last))
             outside &= (index >= first) & (index < view.size - last)
@@ -330,6 +333,11 @@ class _Finder:
             return None
         borders = tuple(sorted(found))
         return self._region("borders", borders_text(self._layout, borders), borders=borders)
+
+
+def _choices(total: int, part: int) -> float:
+    """Return the logarithm of the number of ways to choose a part."""
+    return math.lgamma(total + 1) - math.lgamma(part + 1) - math.lgamma(total - part + 1)
 
 
 def _hull(index: torch.Tensor) -> tuple[int, int]:

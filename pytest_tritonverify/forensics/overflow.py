@@ -88,9 +88,7 @@ def _by_inputs(case: FailedOutput, survey: Survey) -> str | None:
         if found is None and tensor.dim() > 1 and 1 < tensor.shape[-1] <= _LARGEST_ROW:
             failing, passing = _row_maxima(tensor, survey)
             found = _divided(f"the greatest value of a row of {name}", failing, passing)
-            found = found or _beyond_exp(
-                name, failing, passing, half=tensor.dtype == torch.float16
-            )
+            found = found or _beyond_exp(name, failing, passing, half=tensor.dtype == torch.float16)
         if found is not None:
             return found
     return None

@@ -84,9 +84,7 @@ class Region:
         if self.kind == "box":
             found |= {"bounds": [list(pair) for pair in self.bounds]}
         if self.kind == "borders":
-            found |= {
-                "borders": [{"axis": a, "first": f, "last": n} for a, f, n in self.borders]
-            }
+            found |= {"borders": [{"axis": a, "first": f, "last": n} for a, f, n in self.borders]}
         return found
 
 

@@ -122,9 +122,7 @@ def survey(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> Surv
     )
 
 
-def _walk(
-    golden: torch.Tensor, actual: torch.Tensor, failing: Failing
-) -> tuple[int, torch.Tensor]:
+def _walk(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> tuple[int, torch.Tensor]:
     """Return how many elements fail, and where; fewer positions where there are too many."""
     kept: list[torch.Tensor] = []
     count = 0
@@ -166,9 +164,7 @@ def take(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     flat, places = _storage_view(values), positions
     if not values.is_contiguous():
         places, rest = torch.zeros_like(positions), positions
-        for extent, stride in zip(
-            reversed(values.shape), reversed(values.stride()), strict=True
-        ):
+        for extent, stride in zip(reversed(values.shape), reversed(values.stride()), strict=True):
             places = places + rest % extent * stride
             rest = rest // extent
     # Indexing knows few of the rarer formats; all of them are integers of some size.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from pytest_tritonverify.interpreter.patching import replace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    _Combine = Callable[[Array, Array], Array]
+
 HOOKS = ("create_atomic_cas", "create_atomic_rmw")
 
-_COMBINE: dict[str, Callable[[Array, Array], Array]] = {
+_COMBINE: dict[str, _Combine] = {
     "ADD": np.add,
     "FADD": np.add,
     "MAX": np.fmax,
@@ -26,18 +29,22 @@ _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
 def install(interpreter: Any) -> None:
     """Correct read-modify-write and compare-and-swap for carriers.
 
-    float16 is emulated too where the version's C++ refuses it.
+    What the version's C++ refuses for numpy's own float types is emulated too: additions of
+    float16 in some, exchanges of any of them in all.
     """
     handle, language = interpreter.TensorHandle, interpreter.tl
     builder = interpreter.InterpreterBuilder
-    emulated_half = not _adds_halves(interpreter)
 
     def make_rmw(original: Any) -> Any:
         names = {getattr(interpreter._ir.ATOMIC_OP, n): n for n in _COMBINE}  # noqa: SLF001 - the module is what is corrected
 
+        @functools.cache
+        def known(op: Any, dtype: Any) -> bool:
+            return _computes(interpreter, original, op, dtype, _COMBINE[names[op]])
+
         def create_atomic_rmw(self: Any, op: Any, ptr: Any, val: Any, mask: Any, *args: Any) -> Any:
-            half = emulated_half and val.data.dtype == np.float16
-            if op not in names or not (half or is_carrier(val.data)):
+            ours = is_carrier(val.data) or val.data.dtype.kind == "f"
+            if op not in names or not ours or known(op, val.data.dtype):
                 return original(self, op, ptr, val, mask, *args)
             memory = interpreter._interpreter  # noqa: SLF001 - as above
             old = _in_turn(memory, ptr.data, val.data, mask.data, _COMBINE[names[op]])
@@ -61,26 +68,28 @@ def install(interpreter: Any) -> None:
     replace(builder, "create_atomic_cas", make_cas)
 
 
-def _adds_halves(interpreter: Any) -> bool:
-    """Try whether an atomic addition of float16 works: some versions lack it."""
+def _computes(interpreter: Any, original: Any, op: Any, dtype: Any, combine: _Combine) -> bool:
+    """Try whether the C++ knows an operation on a type."""
+    number, operand = np.array([1.5], np.float32).astype(dtype), np.array([2.5]).astype(dtype)
+    if is_carrier(number):
+        return False
+    wanted = combine(number, operand)
     handle, language = interpreter.TensorHandle, interpreter.tl
-    number = np.ones(1, np.float16)
-    address = handle(
-        np.array([number.ctypes.data], np.uint64), language.pointer_type(language.float16)
-    )
-    arguments = (
-        interpreter._ir.ATOMIC_OP.FADD,  # noqa: SLF001 - the module is what is probed
-        address,
-        handle(np.ones(1, np.float16), language.float16),
-        handle(np.ones(1, np.bool_), language.int1),
-        interpreter._ir.MEM_SEMANTIC.ACQUIRE_RELEASE,  # noqa: SLF001 - as above
-        None,
-    )
+    kind = getattr(language, dtype.name)
+    address = np.array([number.ctypes.data], np.uint64)
     try:
-        interpreter.InterpreterBuilder().create_atomic_rmw(*arguments)
+        original(
+            interpreter.InterpreterBuilder(),
+            op,
+            handle(address, language.pointer_type(kind)),
+            handle(operand, kind),
+            handle(np.ones(1, np.bool_), language.int1),
+            interpreter._ir.MEM_SEMANTIC.ACQUIRE_RELEASE,  # noqa: SLF001 - the module is what is probed
+            None,
+        )
     except Exception:  # noqa: BLE001 - pybind raises whatever C++ threw
         return False
-    return float(number[0]) == 2.0  # noqa: PLR2004 - 1 + 1
+    return bool(number[0] == wanted[0])
 
 
 def _in_turn(
@@ -88,7 +97,7 @@ def _in_turn(
     addresses: Array,
     values: Array,
     active: Array,
-    combine: Callable[[Array, Array], Array],
+    combine: _Combine,
 ) -> Array:
     """Update each lane's number in memory; lanes that share an address follow one another.
 

@@ -1,42 +1,50 @@
-"""Reductions and scans of bfloat16 and float8 blocks, accumulated in float32."""
+"""Reductions and scans of blocks narrower than float32, accumulated in float32."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pytest_tritonverify.interpreter.formats import CARRIERS, convert, is_carrier, widen
+import numpy as np
+
+from pytest_tritonverify.interpreter.formats import Array, convert, is_carrier, widen
 from pytest_tritonverify.interpreter.patching import replace
 
 REDUCE_HOOKS = ("min_max", "sum")
 SCAN_HOOKS = ("cumprod", "cumsum")
 
+_FLOAT16 = np.dtype(np.float16)
+
 
 def install(interpreter: Any) -> None:
     """Correct the fast paths; the slow ones call the kernel's own function, which is right.
 
-    Like numpy's reductions of float16, they round once, at the end. torch does so too.
+    They round once, at the end, as torch does. numpy does so for float16 along the last axis only:
+    along the others it rounds at each of its steps, which are as many as there are elements, where
+    a device takes as many as their logarithm.
     """
     language = interpreter.tl
 
-    def retyped(block: Any, data: Any, kind: Any) -> Any:
+    def retyped(block: Any, data: Array, kind: Any) -> Any:
         whole = language.block_type(kind, list(data.shape)) if block.type.is_block() else kind
         return language.core.tensor(interpreter.TensorHandle(data, kind), whole)
 
-    def rounded(found: Any, kind: Any) -> Any:
+    def rounded(found: Any, dtype: Any, kind: Any) -> Any:
         if isinstance(found, (list, tuple)):
-            return type(found)(rounded(one, kind) for one in found)
+            return type(found)(rounded(one, dtype, kind) for one in found)
         if found is None or found.dtype != language.float32:
             return found  # an index
-        return retyped(found, convert(found.handle.data, CARRIERS[kind.name]), kind)
+        return retyped(found, convert(found.handle.data, dtype), kind)
 
     def make(original: Any) -> Any:
         def reduce(self: Any, block: Any, *args: Any, **kwargs: Any) -> Any:
             # A reduction to an index hands its values and indices over.
             values = block[0] if isinstance(block, tuple) else block
-            if not is_carrier(values.handle.data):
+            data = values.handle.data
+            if not (is_carrier(data) or data.dtype == _FLOAT16):
                 return original(self, block, *args, **kwargs)
-            wide = retyped(values, widen(values.handle.data), language.float32)
-            return rounded(original(self, wide, *args, **kwargs), values.dtype)
+            wide = retyped(values, widen(data).astype(np.float32, copy=False), language.float32)
+            found = original(self, wide, *args, **kwargs)
+            return rounded(found, data.dtype, values.dtype)
 
         return reduce
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import time
@@ -141,6 +142,98 @@ def test_exceptions_that_end_programs_are_answers(
     error = first.actual.message["error"]
     assert error["type"] in ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
     assert (error["phase"], error["file"]) == ("forward", str(pair.implementation))
+    assert second.agree
+
+
+ODD = """
+import builtins
+
+class NoText(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+    __repr__ = __str__
+
+class Never(Exception):
+    def __eq__(self, other):
+        raise RuntimeError("no")
+    __hash__ = None
+
+class Meta(type):
+    @property
+    def __name__(cls):
+        raise RuntimeError("no")
+    @property
+    def __module__(cls):
+        raise RuntimeError("no")
+
+class Nameless(Exception, metaclass=Meta):
+    pass
+
+class Causes(Exception):
+    @property
+    def __cause__(self):
+        raise RuntimeError("no")
+
+class Text(str):
+    def __len__(self):
+        raise RuntimeError("no")
+    def encode(self, *args):
+        raise RuntimeError("no")
+    __format__ = __str__ = __getitem__ = __len__
+
+class OddText(Exception):
+    def __str__(self):
+        return Text("odd")
+
+def syntax(**changes):
+    error = SyntaxError("odd", ("file.py", 1, 1, "text"))
+    vars(error).update(changes)
+    for name, value in changes.items():
+        setattr(error, name, value)
+    return error
+
+def circle():
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    return first
+
+def chain(error):
+    for number in range(2000):
+        outer = ValueError(f"link {number}")
+        outer.__cause__ = error
+        error = outer
+    return error
+"""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "NoText()",
+        "Never('odd')",
+        "Nameless('odd')",
+        "Causes('odd')",
+        "OddText()",
+        "syntax(filename=5)",
+        "syntax(lineno='x')",
+        "syntax(lineno=torch.ones(1))",
+        "syntax(text=object())",
+        "ValueError('\\ud800' * 10)",
+        "ValueError('x' * 30_000_000)",
+        "ValueError(10 ** 6000)",
+        "circle()",
+        "chain(NoText())",
+        "getattr(builtins, 'BaseExceptionGroup', ValueError)('odd', [NoText(), circle()])",
+    ],
+)
+def test_exceptions_that_resist_description_are_answers(
+    bench: Bench, tmp_path: Path, error: str
+) -> None:
+    pair = attack(tmp_path, f"if x[0, 0] == 0: raise {error}", ODD)
+    first, second = bench.both(pair, [1, 2])
+    described = first.actual.message["error"]
+    assert described["phase"] == "forward"
+    assert len(json.dumps(described, ensure_ascii=False).encode()) < 100_000
     assert second.agree
 
 

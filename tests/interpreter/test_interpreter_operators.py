@@ -95,6 +95,12 @@ def test_reductions_and_scans(kernels: dict[str, Any]) -> None:
         assert_same_bits(out, _reduced(op, x).to(out.dtype))
 
 
+def test_long_sums_are_rounded_once(kernels: dict[str, Any]) -> None:
+    for x, out, scanned in results(kernels, "columns"):
+        assert_same_bits(out, x.float().sum(0).to(x.dtype))
+        assert_same_bits(scanned, x.float().cumsum(0).to(x.dtype))
+
+
 def _reduced(op: str, x: torch.Tensor) -> torch.Tensor:
     wide, dtype = x.float(), x.dtype
     if op == "own sum":
@@ -142,6 +148,12 @@ def test_atomic_additions_to_one_address_follow_one_another(kernels: dict[str, A
             assert found[lane] == expected[slot]
             expected[slot] += values[lane]
         assert_same_bits(target, expected)
+
+
+def test_exchange(kernels: dict[str, Any]) -> None:
+    before, values, target, found = results(kernels, "exchanges")
+    assert torch.equal(target, values)
+    assert torch.equal(found, before)
 
 
 def test_compare_and_swap(kernels: dict[str, Any]) -> None:

@@ -165,18 +165,20 @@ class Bench:
 
     def verdict(self, pair: Pair, timeout: float = PATIENCE, cases: int = 1) -> list[CaseRecord]:
         """Judge the first cases of a pair."""
+        made = self.ask(self.ready("reference", pair), {"op": "inputs", "case_idx": 1}).message
+        total = made.get("total", cases)
         judge = self.judge(pair, timeout)
         entries = [CaseEntry(f"case{k}", "float32") for k in range(1, cases + 1)]
-        return [judge.run_case(k, entry, cases, None) for k, entry in enumerate(entries, 1)]
+        return [judge.run_case(k, entry, total, None) for k, entry in enumerate(entries, 1)]
 
     def close(self) -> None:
-        """End everything that was started."""
-        for process in self._processes:
-            process.close()
-        for worker in self._workers:
-            worker.kill()
-        for fd in self._fds:
-            os.close(fd)
+        """End everything that was started; may be called again."""
+        while self._processes:
+            self._processes.pop().close()
+        while self._workers:
+            self._workers.pop().kill()
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 class Sides:

@@ -95,6 +95,15 @@ def reduce_kernel(a, out, OP: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def column_kernel(a, out, scanned, M: tl.constexpr, N: tl.constexpr):
+    columns = tl.arange(0, N)
+    at = tl.arange(0, M)[:, None] * N + columns[None, :]
+    x = tl.load(a + at)
+    tl.store(out + columns, tl.sum(x, axis=0).to(out.dtype.element_ty))
+    tl.store(scanned + at, tl.cumsum(x, axis=0).to(scanned.dtype.element_ty))
+
+
+@triton.jit
 def total_kernel(a, out, N: tl.constexpr):
     x = tl.load(a + tl.arange(0, N))
     tl.store(out, tl.sum(x, axis=0).to(out.dtype.element_ty))
@@ -179,6 +188,12 @@ def atomic_kernel(target, slots, values, found, n, BLOCK: tl.constexpr):
     slot = tl.load(slots + at, mask=inside, other=0)
     value = tl.load(values + at, mask=inside, other=0.0)
     tl.store(found + at, tl.atomic_add(target + slot, value, mask=inside), mask=inside)
+
+
+@triton.jit
+def exchange_kernel(target, values, found, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(found + at, tl.atomic_xchg(target + at, tl.load(values + at)))
 
 
 @triton.jit
@@ -271,6 +286,16 @@ def reductions():
     return done
 
 
+def columns():
+    done = []
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.randint(0, 1000, (64, 16)).to(dtype)
+        out, scanned = torch.zeros(16, dtype=dtype), torch.zeros_like(x)
+        column_kernel[(1,)](x, out, scanned, M=64, N=16)
+        done.append((x, out, scanned))
+    return done
+
+
 def dot(a, b):
     out = torch.zeros(16, 16)
     dot_kernel[(1,)](a, b, out, M=16, N=16, K=32)
@@ -300,6 +325,13 @@ def atomics(dtype):
     target, found = torch.ones(7, dtype=dtype), torch.zeros(200, dtype=dtype)
     atomic_kernel[(1,)](target, slots, values, found, 200, BLOCK=256)
     return slots, values, target, found
+
+
+def exchanges(dtype):
+    target, values = torch.randn(2, 16).to(dtype)
+    before, found = target.clone(), torch.zeros_like(target)
+    exchange_kernel[(1,)](target, values, found, BLOCK=16)
+    return before, values, target, found
 
 
 def moves():
@@ -370,11 +402,13 @@ def run():
         "binary": operators(),
         "fused": optional(fused),
         "reductions": reductions(),
+        "columns": columns(),
         "dots": dots(),
         "moves": optional(moves),
         "block pointers": optional(block_pointers),
         "descriptors": optional(descriptors),
         "atomics": [optional(lambda: atomics(dtype)) for dtype in (torch.bfloat16, torch.float16)],
+        "exchanges": optional(lambda: exchanges(torch.float32)),
         "swaps": optional(swaps),
         "scaled dot": optional(scaled_dot),
     }
