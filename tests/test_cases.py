@@ -54,11 +54,8 @@ _HIDDEN_STATE = {
     "33_hidden_rng_order",
     "65_hidden_state_before_compile_error",
 }
-_LOW_PRECISION = {"58_interpreter_bf16_arithmetic"}
 _CASES = [
-    case
-    for case in (*_cases(_VERDICTS), *_cases(_BROKEN))
-    if case.folder.name not in _HIDDEN_STATE | _LOW_PRECISION
+    case for case in (*_cases(_VERDICTS), *_cases(_BROKEN)) if case.folder.name not in _HIDDEN_STATE
 ]
 
 # What differs where implementations run on a GPU: total, passed, error types.

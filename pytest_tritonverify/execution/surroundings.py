@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import environment
+from pytest_tritonverify import environment, interpreter
 from pytest_tritonverify.execution.devices import DEVICES
 
 if TYPE_CHECKING:
@@ -32,4 +32,6 @@ class Surroundings:
         """Return the environment sections of the result file, less what belongs to one pair."""
         cache = environment.CacheFacts(fresh=self._fresh_cache)
         sections = environment.collect(device=self._device.name, cmdline={}, cache=cache)
+        if self._device.interpreted:
+            sections["interpreter"] = interpreter.prepare().to_json()
         return {"environment": sections}, None
