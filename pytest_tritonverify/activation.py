@@ -60,6 +60,11 @@ def positional_path(cwd: Path, argument: str) -> Path:
     return absolute(cwd / argument.partition("::")[0])
 
 
+def outermost(dirs: Collection[Path]) -> tuple[Path, ...]:
+    """Return the folders without those that lie in another one."""
+    return tuple(d for d in dict.fromkeys(dirs) if not any(other in d.parents for other in dirs))
+
+
 def touched(dirs: Iterable[Path], explicit: Collection[Path]) -> tuple[Path, ...]:
     """Return the folders that hold, or lie in, something that the user named."""
     return tuple(
@@ -123,6 +128,9 @@ def to_collect(
     inside of it holds pairs already: that is how an IDE runs single items. Without positional
     arguments the verify dirs of the command line are all that is collected.
 
+    Nothing is named twice, by itself or by a folder above it: some versions of pytest collect
+    it twice, or nothing else.
+
     Args:
         arguments: pytest's arguments as they stand.
         activation: what the run is about.
@@ -131,13 +139,12 @@ def to_collect(
         cwd: what relative arguments start from.
     """
     kept: list[str] = []
-    for argument in arguments:
+    for argument in arguments if from_user else ():
         path = positional_path(cwd, argument)
         _, colons, item = argument.partition("::")
         pairs = [p for p in (*activation.named, *findings.pairs) if p.task == path]
         kept += dict.fromkeys(f"{p.implementation}{colons}{item}" for p in pairs) or [argument]
-    if not from_user:
-        kept = []
+    kept = list({(positional_path(cwd, a), a.partition("::")[2]): a for a in kept}.values())
     covered = [positional_path(cwd, argument) for argument in kept]
     for folder in activation.dirs:
         whole = any(folder == c or c in folder.parents for c in covered)

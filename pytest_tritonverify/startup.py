@@ -56,7 +56,7 @@ def _activation(config: pytest.Config, settings: Settings) -> Activation:
     given = getattr(config, "workerinput", {}).get(WORKER_KEY, {}).get("explicit")
     arguments = config.known_args_namespace.file_or_dir if given is None else given
     explicit = tuple(activation.positional_path(cwd, argument) for argument in arguments)
-    dirs = settings.dirs
+    dirs = activation.outermost(settings.dirs)
     asked = bool(config.known_args_namespace.verify_dir)
     if explicit and not asked:
         # An ini value is a standing wish: whoever names something else wants that alone.
@@ -190,14 +190,12 @@ def _session(
 def _set_arguments(config: pytest.Config, activation: Activation, findings: Findings) -> None:
     from pytest_tritonverify.activation import to_collect
 
-    from_user = config.args_source is pytest.Config.ArgsSource.ARGS
-    cwd = config.invocation_params.dir
-    arguments = to_collect(config.args, activation, findings, from_user=from_user, cwd=cwd)
-    if (
-        not from_user
-        and config.getini("verify_dirs")
-        and not config.known_args_namespace.verify_dir
-    ):
-        # An ini value is a standing wish: it adds to what the project collects anyway.
-        arguments = [*config.args, *arguments]
-    config.args[:] = arguments
+    # An ini value is a standing wish: it adds to what the project collects anyway.
+    standing = config.getini("verify_dirs") and not config.known_args_namespace.verify_dir
+    config.args[:] = to_collect(
+        config.args,
+        activation,
+        findings,
+        from_user=config.args_source is pytest.Config.ArgsSource.ARGS or bool(standing),
+        cwd=config.invocation_params.dir,
+    )

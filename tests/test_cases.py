@@ -68,12 +68,8 @@ _ON_CUDA: dict[str, tuple[int, int, list[str]]] = {
     "hard_coded_cuda": (2, 2, []),
 }
 
-# What differs in the interpreter of earlier versions of triton: a maximum there keeps NaN, and
-# numpy refuses an integer that the compiler would wrap.
-_BEFORE_TRITON_3_9: dict[str, tuple[int, int, list[str]]] = {
-    "19_int32_sum_needs_int64": (2, 1, ["InterpreterError"]),
-    "40_maximum_drops_nan": (2, 2, []),
-}
+# What differs in the interpreter of earlier versions of triton: a maximum there keeps NaN.
+_BEFORE_TRITON_3_9: dict[str, tuple[int, int, list[str]]] = {"40_maximum_drops_nan": (2, 2, [])}
 _TRITON = tuple(int(part) for part in importlib.metadata.version("triton").split(".")[:2])
 _EXCEPTIONS = {"cuda": _ON_CUDA, "cpu": _BEFORE_TRITON_3_9 if _TRITON < (3, 9) else {}}
 

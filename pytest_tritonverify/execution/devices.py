@@ -62,6 +62,8 @@ class Cpu(Device):
             "TRITON_INTERPRET": "1",
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
             "CUDA_VISIBLE_DEVICES": "",
+            # Counting GPUs by the driver would spoil CUDA for every process forked afterwards.
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         }
 
     def facts(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _WIDE = 4
 _ODD_CHANCE = 0.25
+_REDUCED = 2
 _HUGE = 0.125
 _HALF_MAXIMA = (448.0, 57344.0, 65504.0)
 _INTEGER_ENDS = tuple(1 << bits for bits in (7, 8, 15, 16, 31, 32))
@@ -35,28 +37,38 @@ def find_nan(case: FailedOutput, survey: Survey, region: Region) -> Content | No
     nan = pairs.actual.isnan() & ~pairs.golden.isnan()
     if not held(nan):
         return _poisoned_lanes(case, survey, nan)
-    evidence = (f"{_share(nan)} failing elements are NaN, where the golden has numbers",)
     fresh = held(untouched(survey)[nan])
-    if fresh:
-        evidence += ("the NaN have the very bits that fresh memory is filled with",)
-    else:
-        evidence += ("the NaN were computed: fresh memory is filled with other bits",)
-    if fresh and not _spreads(region):
-        return _unwritten("NaN", evidence, everywhere=region.kind == "all")
-    if case.masked_loads and _spreads(region):
+    bits = (
+        "the NaN have the very bits that fresh memory is filled with"
+        if fresh
+        else "the NaN were computed: fresh memory is filled with other bits"
+    )
+    count = f"{_share(nan)} failing elements are NaN, where the golden has numbers"
+    if _spreads(region) or _reduces(case, survey):
+        return _nan_of_rows(case, region, (count, bits), fresh=fresh)
+    return _unwritten("NaN", (count, bits), region) if fresh else None
+
+
+def _nan_of_rows(
+    case: FailedOutput, region: Region, evidence: tuple[str, ...], *, fresh: bool
+) -> Content | None:
+    """Explain NaN where a reduction may have spread it."""
+    whole = region.kind == "all"
+    if case.masked_loads:
         return _masked(case.masked_loads, evidence)
     if not fresh:
-        return _spread(evidence) if _spreads(region) and region.kind != "all" else None
-    padded = None if case.masked_loads is not None else _padded_rows(case)
+        return _spread(evidence) if _spreads(region) and not whole else None
+    known = case.masked_loads is not None
+    padded = None if known else _padded_rows(case)
     if padded is None:
-        return _unwritten("NaN", evidence, everywhere=region.kind == "all")
+        return _unwritten("NaN", evidence, region, sure=known)
     return Content(
         "masked_lanes",
         "A reduction takes in masked lanes: the load has no `other`, or the lanes were not given "
         "a neutral value, so that whole rows became NaN.",
         "they hold NaN",
         (*evidence, padded),
-        everywhere=region.kind == "all",
+        everywhere=whole,
         confidence="likely",
     )
 
@@ -93,10 +105,9 @@ def find_filler(_case: FailedOutput, survey: Survey, region: Region) -> Content 
     if not everywhere and not region.special and survey.actual.element_size() < _WIDE:
         return None
     shown = "True" if survey.actual.dtype == torch.bool else number(float(top))
-    evidence = (
-        f"{_share(filled)} failing elements are {shown}, which fresh memory is filled with",
-    )
-    return _unwritten(f"the value {shown}", evidence, everywhere=everywhere)
+    fact = f"{_share(filled)} failing elements are {shown}, which fresh memory is filled with"
+    found = _unwritten(f"the value {shown}", (fact,), region)
+    return replace(found, everywhere=everywhere)
 
 
 def find_dropped_nan(_case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
@@ -138,10 +149,7 @@ def find_saturation(_case: FailedOutput, survey: Survey, _region: Region) -> Con
                 f"Values saturate at {number(end)}, the end of a number range that the golden "
                 f"goes beyond.",
                 f"they hold {number(end)} in magnitude",
-                (
-                    f"{_share(hits)} failing elements are +-{number(end)}; the golden is greater "
-                    f"in magnitude at each of them",
-                ),
+                (f"{_share(hits)} failing elements are +-{number(end)}, all goldens beyond it",),
                 everywhere=True,
                 decisive=True,
             )
@@ -161,11 +169,11 @@ def _poisoned_lanes(case: FailedOutput, survey: Survey, nan: torch.Tensor) -> Co
     largest = actual.abs() == limit
     if not held(huge | nan) or not (alternating or (known and held(largest))):
         return None
-    evidence = (
+    fact = (
         f"{_share(huge | nan)} failing elements are NaN or about {limit:.3g} in magnitude, which "
-        f"undefined lanes are filled with",
+        f"undefined lanes are filled with"
     )
-    return _masked(case.masked_loads or (), evidence)
+    return _masked(case.masked_loads or (), (fact,))
 
 
 def _masked(loads: Sequence[MaskedLoad], evidence: tuple[str, ...]) -> Content:
@@ -196,15 +204,19 @@ def _spread(evidence: tuple[str, ...]) -> Content:
     )
 
 
-def _unwritten(what: str, evidence: tuple[str, ...], *, everywhere: bool) -> Content:
+def _unwritten(
+    what: str, evidence: tuple[str, ...], region: Region, *, sure: bool = True
+) -> Content:
+    placed = region.special or region.kind == "all"
     return Content(
         "uninitialised",
         "Uninitialised memory: nothing was written there after the output was allocated with "
         "`torch.empty`.",
         f"they hold {what}, as fresh memory does",
         evidence,
-        everywhere=everywhere,
+        everywhere=region.kind == "all",
         unwritten=True,
+        confidence="clear" if sure and placed else "likely",
     )
 
 
@@ -220,13 +232,20 @@ def _spreads(region: Region) -> bool:
     )
 
 
+def _reduces(case: FailedOutput, survey: Survey) -> bool:
+    """Tell whether the output is so much smaller than an input that it must be a reduction."""
+    return any(tensor.numel() >= _REDUCED * survey.total for tensor in case.inputs)
+
+
 def _padded_rows(case: FailedOutput) -> str | None:
     """Say which launch has blocks longer than a row, so that some lanes must be masked."""
-    rows = {tensor.shape[-1] for tensor in (*case.inputs, case.golden) if tensor.dim() > 1}
+    rows = {tensor.shape[-1] for tensor in (*case.inputs, case.golden) if tensor.dim()}
     for launch in case.launches:
         for name, value in launch.constexprs.items():
+            if "block" not in name.lower():
+                continue
             for row in sorted(rows):
-                if row < value <= 2 * row and "block" in name.lower():
+                if row < value <= 2 * row:
                     return (
                         f"{launch.kernel} covers rows of {row} elements by {name}={value}: "
                         f"{value - row} lanes are masked in each"

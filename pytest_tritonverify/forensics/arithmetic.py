@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from .contents import (
+    REQUIRED_SHARE,
     REQUIRED_SURPRISE,
     Closeness,
     Content,
@@ -26,6 +27,7 @@ _FEWEST = 3
 _NEGLIGIBLE = 2.0**-6
 _EXACT_FLOATS = 1 << 53
 _DIMENSION_PRECISION = 1e-3
+_SAME_FACTOR = 1e-4
 _NAMED = {
     math.log2(math.e): "log2(e): exp2 and exp, or log and log2, are mixed up",
     math.log(2): "ln(2): log2 and log, or exp and exp2, are mixed up",
@@ -99,7 +101,7 @@ def find_change(case: FailedOutput, survey: Survey, _region: Region) -> Content 
 def _multiplied(case: FailedOutput, survey: Survey, change: _Change) -> Content:
     value = number(change.parameter)
     evidence = [f"the failing elements are {value} times the golden ({survey.count} elements)"]
-    meaning = _meaning(case, survey, change.parameter)
+    meaning = _meaning(case, change.parameter)
     if meaning:
         evidence.append(meaning)
     return Content(
@@ -159,14 +161,11 @@ def _fitted(
     """Return an operation if it accounts for the failing elements, and not by chance."""
     change = _Change(parameter, factor, offset, 0.0, everywhere=False)
     pairs = _finite(survey.failing)
-    # Non-finite elements stay what they are under a factor or an offset.
-    if pairs.count < _FEWEST or not held(torch.ones(pairs.count, dtype=torch.bool)):
+    if pairs.count < max(_FEWEST, REQUIRED_SHARE * survey.failing.count):
         return None
     closeness = Closeness.of(survey)
     expected = change.expected(pairs.golden)
-    if pairs.count < survey.failing.count * 0.98 or not held(  # noqa: PLR2004 - REQUIRED_SHARE
-        closeness.same(expected, pairs.actual, max(abs(factor), 1.0))
-    ):
+    if not held(closeness.same(expected, pairs.actual, max(abs(factor), 1.0))):
         return None
     odds = surprise(expected, pairs, closeness, max(abs(factor), 1.0))
     if odds * (pairs.count - parameters) / pairs.count < REQUIRED_SURPRISE:
@@ -184,10 +183,11 @@ def _scalar_factor(case: FailedOutput, survey: Survey) -> Content | None:
         return None
     ratios = pairs.actual / pairs.golden
     value = float(ratios[0])
-    if not math.isfinite(value) or value == 0 or not held((ratios - value).abs() <= 1e-4 * value):
+    same = (ratios - value).abs() <= _SAME_FACTOR * abs(value)
+    if not math.isfinite(value) or value == 0 or not bool(same.all()):
         return None
-    meaning = _meaning(case, survey, value)
-    if meaning is None or not 1e-2 < abs(math.log(abs(value))):
+    meaning = _meaning(case, value)
+    if meaning is None:
         return None
     return Content(
         "constant_factor",
@@ -200,7 +200,7 @@ def _scalar_factor(case: FailedOutput, survey: Survey) -> Content | None:
     )
 
 
-def _meaning(case: FailedOutput, survey: Survey, value: float) -> str | None:
+def _meaning(case: FailedOutput, value: float) -> str | None:
     """Say what a factor equals: an extent, its root, or a constant that conversions use."""
     for constant, name in _NAMED.items():
         if math.isclose(abs(value), constant, rel_tol=_DIMENSION_PRECISION):
@@ -223,7 +223,6 @@ def _meaning(case: FailedOutput, survey: Survey, value: float) -> str | None:
                     f"the factor is close to {relation}the square root of {extent}, the size of "
                     f"{what} of input {position}"
                 )
-    del survey
     return None
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _NAMES = ("block", "tile", "size", "chunk")
 _NEVER = ("num_warps", "num_stages", "num_ctas")
 _LARGEST = 1 << 24
+_NEARLY = 0.9
 
 
 class Block(NamedTuple):
@@ -77,16 +78,23 @@ def block_of(start: int, stop: int, size: int, known: Sequence[int]) -> Block | 
     """
     width = stop - start
     for block in known:
-        if start % block == 0 and stop == min(start + block, size) and block < size:
+        if block < size and _fills(start, stop, block, size):
             return Block(block, start // block, known=True)
     if width == 1:
         return Block(1, start, known=False)
     guess = 1 << (width - 1).bit_length()
-    if stop == size and width < guess and start % guess == 0:
+    if 2 * guess <= size and _fills(start, stop, guess, size):
         return Block(guess, start // guess, known=False)
-    if start % width == 0 and width < size:
+    if start % width == 0 and 2 * width <= size and (size % width == 0 or start > width):
         return Block(width, start // width, known=False)
     return None
+
+
+def _fills(start: int, stop: int, block: int, size: int) -> bool:
+    """Tell whether an interval is one block, but for a few elements that are right by chance."""
+    first = start // block * block
+    last = min(first + block, size)
+    return stop <= last and stop - start >= _NEARLY * (last - first)
 
 
 def tail_block(start: int, size: int, known: Sequence[int]) -> Block | None:
@@ -99,13 +107,17 @@ def tail_block(start: int, size: int, known: Sequence[int]) -> Block | None:
     """
     width = size - start
     for block in known:
-        if start > 0 and start == size // block * block and size % block:
-            return Block(block, start // block, known=True)
-    aligned = start & -start
-    if known or width >= aligned:
+        first = size // block * block
+        if 0 < first <= start and width >= _NEARLY * (size - first):
+            return Block(block, first // block, known=True)
+    if known:
         return None
-    guess = max(2, 1 << width.bit_length())
-    return Block(guess, start // guess, known=False)
+    # The largest power of two that the beginning allows; the first elements may be right by chance.
+    guess = 1 << width.bit_length()
+    first = start // guess * guess
+    if not 0 < first <= start or size - first >= guess or width < _NEARLY * (size - first):
+        return None
+    return Block(guess, first // guess, known=False)
 
 
 def coverage(

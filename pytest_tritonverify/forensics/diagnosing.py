@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,9 +21,11 @@ from .places import Placement
 from .reductions import find_other_axis
 from .refining import refiner
 from .rounding import find_rounding
-from .sampling import Pairs, Survey, pairs_at, spread, survey
+from .sampling import SAMPLE, Pairs, Survey, pairs_at, spread, survey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .contents import Content
     from .facts import FailedOutput
     from .region import Region
@@ -37,9 +40,9 @@ _FINDERS = (
     find_filler,
     find_other_output,
     find_broadcast,
+    find_sign,
     find_moved,
     find_wrap,
-    find_sign,
     find_off_by_one,
     find_change,
     find_rounding,
@@ -47,10 +50,11 @@ _FINDERS = (
 )
 
 _SEVERE = 1.0 / 16
-_LEAST_SEVERE = 0.2
-_MOST_SEVERE = 0.999
+_LEAST_PART = 0.02
+_MOST_PART = 0.999
 _FEWEST = 16
-_SAMPLE = 4096
+_TINY = 1e-300
+_HUGE = 1e300
 
 
 def diagnose(case: FailedOutput) -> Diagnosis:
@@ -67,18 +71,28 @@ def diagnose(case: FailedOutput) -> Diagnosis:
     """
     with torch.no_grad():
         found = survey(case.golden, case.actual, case.failing)
+        # What is non-finite on one side only breaks every rule, whatever else is wrong.
+        worst = _part(found, _non_finite)
+        if worst is not None:
+            diagnosis = _explained(case, worst)
+            if diagnosis.code != UNCLEAR:
+                others = found.count - worst.count
+                return _with_fact(diagnosis, f"{others} further elements fail, but are finite")
         first = _explained(case, found)
         if first.code != UNCLEAR or first.region["kind"] != "scattered":
             return first
-        severe = _severe(found)
-        if severe is None:
-            return first
-        second = _explained(case, severe)
-    if second.code == UNCLEAR:
+        # Rounding fails some elements by little beside any other fault.
+        severe = _part(found, _severe) if found.count >= _FEWEST else None
+        second = first if severe is None else _explained(case, severe)
+    if severe is None or second.code == UNCLEAR:
         return first
-    fact = f"{found.count - severe.count} further elements fail by far less and lie elsewhere"
-    evidence = (*second.evidence, fact)
-    return Diagnosis(second.code, second.cause, evidence, second.region, "likely")
+    others = found.count - severe.count
+    fact = f"{others} further elements fail by far less and lie elsewhere"
+    return replace(_with_fact(second, fact), confidence="likely")
+
+
+def _with_fact(diagnosis: Diagnosis, fact: str) -> Diagnosis:
+    return replace(diagnosis, evidence=(*diagnosis.evidence, fact))
 
 
 def _explained(case: FailedOutput, found: Survey) -> Diagnosis:
@@ -115,40 +129,37 @@ def _content(case: FailedOutput, found: Survey, region: Region) -> Content | Non
 
 
 def _by_content(content: Content, region: Region) -> Diagnosis:
-    return Diagnosis(
-        content.code, content.cause, content.evidence, region.to_json(), content.confidence
-    )
+    partial = content.unwritten and region.kind == "scattered"
+    confidence = "likely" if partial else content.confidence
+    return Diagnosis(content.code, content.cause, content.evidence, region.to_json(), confidence)
 
 
-def _severe(found: Survey) -> Survey | None:
-    """Leave out elements that fail by little: rounding fails some beside any other fault."""
-    if found.count < _FEWEST:
-        return None
-    severity = _severity(found, found.failing)
-    bound = float(torch.quantile(severity.nan_to_num(posinf=1e300), 0.9)) * _SEVERE
-    share = float((severity >= bound).double().mean())
-    if not _LEAST_SEVERE <= share <= _MOST_SEVERE:
+def _part(found: Survey, chosen: Callable[[Survey, Pairs], torch.Tensor]) -> Survey | None:
+    """Return a survey of some failing elements only; None where they are too few or nearly all."""
+    share = float(chosen(found, found.failing).double().mean()) if found.count else 0.0
+    if not _LEAST_PART <= share <= _MOST_PART:
         return None
     everything = pairs_at(found.golden, found.actual, found.positions)
-    kept = _severity(found, everything) >= bound
-    positions = found.positions[kept]
-    count = round(found.count * positions.numel() / found.positions.numel())
-    return Survey(
-        found.golden,
-        found.actual,
-        found.total,
-        count,
-        positions,
-        found.complete,
-        pairs_at(found.golden, found.actual, positions[spread(positions.numel(), _SAMPLE)]),
-        found.passing,
-    )
+    positions = found.positions[chosen(found, everything)]
+    count = max(1, round(found.count * positions.numel() / found.positions.numel()))
+    kept = positions[spread(positions.numel(), SAMPLE)]
+    failing = pairs_at(found.golden, found.actual, kept)
+    return replace(found, count=count, positions=positions, failing=failing)
+
+
+def _non_finite(_found: Survey, pairs: Pairs) -> torch.Tensor:
+    golden, actual = pairs.golden, pairs.actual
+    return (torch.isfinite(golden) != torch.isfinite(actual)) | (golden.isnan() != actual.isnan())
+
+
+def _severe(found: Survey, pairs: Pairs) -> torch.Tensor:
+    worst = torch.quantile(_severity(found, found.failing), 0.9)
+    return _severity(found, pairs) >= worst * _SEVERE
 
 
 def _severity(found: Survey, pairs: Pairs) -> torch.Tensor:
     closeness = Closeness.of(found)
     golden, actual = pairs.golden.double(), pairs.actual.double()
     allowed = golden.abs() * closeness.rtol + closeness.atol
-    severity = (actual - golden).abs() / allowed.clamp_(min=1e-300)
-    differs = torch.isfinite(golden) != torch.isfinite(actual)
-    return severity.masked_fill_(differs | severity.isnan(), float("inf"))
+    severity = (actual - golden).abs() / allowed.clamp_(min=_TINY)
+    return severity.nan_to_num_(nan=_HUGE, posinf=_HUGE).clamp_(max=_HUGE)

@@ -59,7 +59,8 @@ def eco(limits: EcoLimits) -> Failing:
         expected = measurable(golden).to(torch.float64)
         got = _cast(actual, golden.dtype).to(torch.float64)
         tolerance = expected.abs().mul_(limits.rtol).add_(limits.atol)
-        return _unless(expected, got, (got - expected).abs_() <= tolerance)
+        difference = (got - expected).abs_()
+        return _unless(expected, got, difference, difference <= tolerance)
 
     return failing
 
@@ -87,7 +88,7 @@ def three_way(dtype: torch.dtype) -> Failing:
         )
         matches &= relative < limits.rel_threshold
         matches &= difference <= magnitude.mul_(cap.rtol).add_(cap.atol)
-        return _unless(expected, got, matches)
+        return _unless(expected, got, difference, matches)
 
     return failing
 
@@ -132,13 +133,19 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.where(torch.isfinite(original), rounded, original)
 
 
-def _unless(golden: torch.Tensor, actual: torch.Tensor, matches: torch.Tensor) -> torch.Tensor:
+def _unless(
+    golden: torch.Tensor, actual: torch.Tensor, difference: torch.Tensor, matches: torch.Tensor
+) -> torch.Tensor:
+    """Return what fails: what does not match, or is non-finite on one side only."""
     failing = ~matches
-    # Where all values are finite the sum is too, unless it overflows.
-    if math.isfinite(float(golden.sum()) + float(actual.sum())):
+    # Differences are finite where both sides are.
+    if math.isfinite(float(difference.sum())):
         return failing
-    finite = torch.isfinite(golden) & torch.isfinite(actual)
-    return torch.where(finite, failing, _non_finite_differs(golden, actual))
+    # An infinite golden allows anything; NaN and infinite differences match nothing.
+    failing |= difference == math.inf
+    failing &= golden != actual
+    failing &= ~(golden.isnan() & actual.isnan())
+    return failing
 
 
 def _non_finite_differs(golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:

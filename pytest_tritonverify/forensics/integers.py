@@ -18,6 +18,14 @@ _WIDTHS = (32, 16, 8)
 _FEWEST = 3
 _FEWEST_ONES = 5
 _LARGEST = float(1 << 53)
+_TRUNCATED_DIVISION = (
+    "Division truncates towards zero where the golden rounds down: integer division in a kernel "
+    "is C's, not Python's."
+)
+_TRUNCATED_CONVERSION = (
+    "Values are truncated towards zero where the golden rounds to the nearest: a conversion to "
+    "integers cuts off the fraction."
+)
 
 
 def find_wrap(_case: FailedOutput, survey: Survey, _region: Region) -> Content | None:
@@ -99,22 +107,13 @@ def _truncated(
             return None
         quotient = _quotient(case, survey)
         fact = f"only negative values fail; none of {others} sampled others that are not negative"
-        return (
-            "Division truncates towards zero where the golden rounds down: integer division in a "
-            "kernel is C's, not Python's.",
-            quotient or fact,
-            True,
-        )
+        return _TRUNCATED_DIVISION, quotient or fact, True
     towards_zero = difference.sign() == -golden.sign()
     both = min(int((golden > 0).sum()), int((golden < 0).sum()))
     if not held(towards_zero) or both < _FEWEST or not rest.numel():
         return None
-    return (
-        "Values are truncated towards zero where the golden rounds to the nearest: a conversion "
-        "to integers cuts off the fraction.",
-        f"all sampled differences point towards zero, on both sides of it ({both} or more each)",
-        both >= REQUIRED_SURPRISE,
-    )
+    fact = f"all sampled differences point towards zero, on both sides of it ({both} or more each)"
+    return _TRUNCATED_CONVERSION, fact, both >= REQUIRED_SURPRISE
 
 
 def _quotient(case: FailedOutput, survey: Survey) -> str | None:

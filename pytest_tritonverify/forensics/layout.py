@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 _ROW_AXES = 2
 
@@ -57,17 +59,17 @@ class Layout:
     def views(self) -> tuple[View, ...]:
         """Return every run of axes that has a choice of indices; single axes first."""
         axes = [axis for axis, extent in enumerate(self.shape) if extent > 1]
-        found = []
-        for span in range(len(axes)):
-            for first in range(len(axes) - span):
-                found.append(self._view(axes[first], axes[first + span], span + 1 == len(axes)))
-        return tuple(found)
+        return tuple(
+            self._view(axes[first], axes[first + span], whole=span + 1 == len(axes))
+            for span in range(len(axes))
+            for first in range(len(axes) - span)
+        )
 
     def axes(self) -> tuple[View, ...]:
         """Return the single axes of more than one index."""
         return tuple(view for view in self.views() if view.single)
 
-    def _view(self, first: int, last: int, whole: bool) -> View:  # noqa: FBT001 - private
+    def _view(self, first: int, last: int, *, whole: bool) -> View:
         size = _product(self.shape[first : last + 1])
         return View((first, last), size, _product(self.shape[last + 1 :]), whole)
 

@@ -32,18 +32,16 @@ def find_overflow(case: FailedOutput, survey: Survey, region: Region) -> Content
         return None
     infinite = pairs.actual.isinf() & torch.isfinite(pairs.golden)
     bad = infinite | (pairs.actual.isnan() & ~pairs.golden.isnan())
-    if not held(bad):
+    some = bool(infinite.any())
+    # NaN with the bits of fresh memory come from no infinity.
+    if not held(bad) or (not some and held(untouched(survey))):
         return None
-    if not bool(infinite.any()) and held(untouched(survey)):
-        return None
-    evidence = _by_golden(survey, bad) if bool(infinite.any()) else None
-    evidence = evidence or _by_inputs(case, survey)
+    evidence = (_by_golden(survey, bad) if some else None) or _by_inputs(case, survey)
     counted = f"{survey.count} elements are not finite, where the golden is"
     if evidence is not None:
         return _content((counted, evidence), certain=True)
-    if not held(infinite) or survey.count < _FEWEST or region.special:
-        return None
-    if _divided_by_zero(case, survey):
+    enough = held(infinite) and survey.count >= _FEWEST and not region.special
+    if not enough or _divided_by_zero(case, survey):
         return None
     return _content((f"{counted}; all of them are infinite",), certain=False)
 

@@ -13,6 +13,7 @@ from .region import ordinal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .blocks import Block
     from .contents import Content
     from .facts import Confidence, LaunchFacts
     from .layout import Layout, View
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _FEW_LINES = 2
 _LEAST_BLOCK = 16
-_MOST_TAIL = 0.5
+_RIGHT_BY_CHANCE = 0.04
 
 
 class Placement:
@@ -51,19 +52,12 @@ class Placement:
             return self._periodic(region, region.view, content)
         if region.kind == "borders":
             return self._borders(region, content)
-        if region.kind == "slices" and region.view is not None and _unwritten(content):
-            return self._diagnosis(
-                "one_block",
-                "Several blocks were never written: programs are missing or store elsewhere.",
-                region,
-                content,
-                confidence="likely",
-            )
         return None
 
     def _interval(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
         known = self._sizes(view)
-        if region.stop == view.size:
+        # The very last elements may be right by chance.
+        if view.size - region.stop <= _RIGHT_BY_CHANCE * region.width:
             return self._end(region, view, content)
         block = block_of(region.start, region.stop, view.size, known)
         edge = self._edge(region, view)
@@ -87,8 +81,8 @@ class Placement:
         tail = tail_block(region.start, view.size, known)
         if tail is not None and tail.known:
             fact = (
-                f"{region.start} is where the last block of {tail.size} begins, which has "
-                f"{region.width} of {tail.size} {many}"
+                f"{tail.number * tail.size} is where the last block of {tail.size} begins, which "
+                f"has {view.size - tail.number * tail.size} {many}"
             )
             return self._tail(region, content, (fact,))
         block = block_of(region.start, region.stop, view.size, known)
@@ -97,18 +91,19 @@ class Placement:
         edge = self._edge(region, view)
         if edge is not None:
             return self._diagnosis(*edge, region, content)
+        return self._guessed_end(region, view, content)
+
+    def _guessed_end(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
+        """The last indices of an axis whose blocks are not known."""
+        tail = tail_block(region.start, view.size, self._sizes(view))
         if tail is not None:
-            facts: tuple[str, ...] = (
-                (f"{region.start} is a multiple of {region.start & -region.start}",)
-                if view.whole or view.single
-                else ()
-            )
-            return self._tail(region, content, facts, confidence="likely")
-        if block is not None and region.start:
+            first = tail.number * tail.size
+            fact = f"{first} is a multiple of {first & -first}, as the beginning of a block is"
+            return self._tail(region, content, (fact,), confidence="likely")
+        if region.start and block_of(region.start, region.stop, view.size, self._sizes(view)):
             return self._block(region, view, content)
-        if _unwritten(content) or region.width <= _MOST_TAIL * view.size:
-            return self._tail(region, content, (), confidence="likely")
-        return None
+        # Wrong values from anywhere on may have been carried over from one element to the next.
+        return self._tail(region, content, (), confidence="likely") if _unwritten(content) else None
 
     def _tail(
         self,
@@ -169,6 +164,8 @@ class Placement:
     def _edge(self, region: Region, view: View) -> tuple[str, str] | None:
         """Return code and cause of first or last rows, columns and elements."""
         one, _ = self._layout.nouns(view)
+        if not (view.single or view.whole):
+            return None
         if region.width > _FEW_LINES or region.width * 2 > view.size:
             return None
         if region.start and region.stop != view.size:
@@ -178,13 +175,12 @@ class Placement:
         noun = one if one in {"row", "column", "element"} else "slice"
         if noun == "element" and region.start:
             return None
-        subject = f"The {which} {f'{region.width} ' if many else ''}{noun}{'s' if many else ''}"
-        return (
-            f"{which}_{noun}",
-            f"{subject} {'are' if many else 'is'} wrong: a loop or mask begins or ends "
-            f"{'too early or too late' if many else 'one too early or too late'}, or a border is "
-            f"not handled.",
+        subject = f"{region.width} {noun}s are" if many else f"{noun} is"
+        cause = (
+            f"The {which} {subject} wrong: a loop or mask begins or ends too early or too late, or "
+            f"a border is not handled."
         )
+        return f"{which}_{noun}", cause
 
     def _tile(self, region: Region, content: Content | None) -> Diagnosis | None:
         facts = []
@@ -199,7 +195,9 @@ class Placement:
             if found is None:
                 return self._run(region, content)
             known = known and (found.known or found.size == 1)
-            facts.append(f"block {found.number} of {found.size} along axis {view.axes[0]}")
+            facts.append(
+                f"block {found.number} along axis {view.axes[0]}, of {found.size} indices each"
+            )
         was = "was never written" if _unwritten(content) else "is wrong"
         return self._diagnosis(
             "one_block",
@@ -260,9 +258,11 @@ class Placement:
         return None
 
     def _borders(self, region: Region, content: Content | None) -> Diagnosis:
-        only_last = all(first == 0 for _, first, _ in region.borders)
-        if only_last and len(region.borders) > 1 and self._tails(region):
-            return self._tail(region, content, ("the tails of two axes fail",))
+        tails = self._tails(region)
+        if tails:
+            confidence: Confidence = "clear" if all(tail.known for tail in tails) else "likely"
+            fact = "the tails of several axes fail"
+            return self._tail(region, content, (fact,), confidence=confidence)
         return self._diagnosis(
             "borders",
             "First and last lines are wrong: padding or the border of the output is not handled.",
@@ -271,12 +271,17 @@ class Placement:
             confidence="likely",
         )
 
-    def _tails(self, region: Region) -> bool:
+    def _tails(self, region: Region) -> list[Block]:
+        """Return the last blocks of all axes that a border stands for; empty where it is not."""
         sizes = {view.axes[0]: view.size for view in self._layout.axes()}
-        return all(
-            tail_block(sizes[axis] - last, sizes[axis], self._known) is not None
-            for axis, _, last in region.borders
-        )
+        found = []
+        for axis, first, last in region.borders:
+            tail = tail_block(sizes[axis] - last, sizes[axis], self._known)
+            # A single last line is an edge, unless a block size is known to end there.
+            if first or tail is None or (last == 1 and not tail.known):
+                return []
+            found.append(tail)
+        return found if len(found) > 1 else []
 
     def _sizes(self, view: View) -> tuple[int, ...]:
         return tuple(size for size in self._known if size < view.size)

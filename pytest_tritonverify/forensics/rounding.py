@@ -11,6 +11,8 @@ from .contents import REQUIRED_SURPRISE, Content, held, scale
 from .sampling import numbers, take
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .facts import FailedOutput
     from .region import Region
     from .sampling import Pairs, Survey
@@ -55,7 +57,8 @@ _FORMATS = (
     _Format("bfloat16", 7, -126, 128),
     _Format("float16", 10, -14, 16),
 )
-_TF32 = _Format("TF32", 10, -126, 128)
+_TEN_BITS = _Format("TF32 or float16", 10, -126, 128)
+_INPUT_FORMATS = (_FORMATS[0], _TEN_BITS, _FORMATS[1])
 _SOURCE_BITS = {torch.float64: 52, torch.float32: 23, torch.float16: 10}
 
 
@@ -72,7 +75,7 @@ def find_rounding(case: FailedOutput, survey: Survey, region: Region) -> Content
         found = _rounded_result(form, pairs)
         if found is not None:
             return found
-    return _rounded_inputs(case, survey, [*formats, _TF32][: 3 if available > _TF32.bits else 0])
+    return _rounded_inputs(case, survey, _INPUT_FORMATS if available > _TEN_BITS.bits else ())
 
 
 def _rounded_result(form: _Format, pairs: Pairs) -> Content | None:
@@ -85,16 +88,17 @@ def _rounded_result(form: _Format, pairs: Pairs) -> Content | None:
     if nonzero.count * -math.log(rate) < REQUIRED_SURPRISE or rate > 1 - _AGREEMENT:
         return None
     exact = nonzero.actual == form.round(nonzero.golden)
-    evidence = [
+    fact = (
         f"{int(on_grid.sum())} of {nonzero.count} sampled values are {form.name} numbers, "
         f"{int(by_chance.sum())} of the golden's are"
-    ]
-    if held(exact):
-        evidence.append(f"the values are the golden rounded to {form.name}")
-    return _content(form, "Results are", tuple(evidence), clear=True)
+    )
+    facts = (fact, f"the values are the golden rounded to {form.name}") if held(exact) else (fact,)
+    return _content(form, "Results are", facts, clear=True)
 
 
-def _rounded_inputs(case: FailedOutput, survey: Survey, formats: list[_Format]) -> Content | None:
+def _rounded_inputs(
+    case: FailedOutput, survey: Survey, formats: Sequence[_Format]
+) -> Content | None:
     pairs = _finite(survey.failing)
     for form in formats:
         fact = _by_product(case, survey, form)
@@ -160,7 +164,9 @@ def _by_product(case: FailedOutput, survey: Survey, form: _Format) -> str | None
 
 
 def _content(form: _Format, what: str, evidence: tuple[str, ...], *, clear: bool) -> Content:
-    hint = "allow_tf32 / input_precision of tl.dot" if form is _TF32 else "a cast or accumulator"
+    hint = (
+        "allow_tf32 / input_precision of tl.dot" if form is _TEN_BITS else "a cast or accumulator"
+    )
     return Content(
         "half_precision",
         f"{what} rounded to {form.name}, a lower precision than the task's: look for {hint}.",

@@ -92,7 +92,11 @@ def _judged(bench: Bench, folder: Path, forward: str, timeout: float = 60.0) -> 
         ("channel().sock.sendall(struct.pack('>I', 2) + b'[]')", "JSON that is no object"),
         ("channel().sock.sendall(frame({'event': 'verdict'}))", "neither the answer nor a phase"),
         ("channel().sock.sendall(frame({'event': 'phase', 'phase': 5}))", "neither the answer"),
-        ("channel().sock.sendall(frame({'has_fd': True}))", "descriptor that did not come"),
+        # Else the descriptor of the real answer could be taken for the one announced.
+        (
+            "channel().sock.sendall(frame({'has_fd': True}))\ntime.sleep(1000)",
+            "descriptor that did not come",
+        ),
         (
             "channel().sock.sendall(struct.pack('>I', 1 << 20))\nflood()",
             "more descriptors than frames announce",
