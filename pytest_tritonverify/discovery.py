@@ -149,7 +149,14 @@ def walk(folders: Collection[Path], ignored: Callable[[Path], bool]) -> Findings
 
 
 def _files(folder: Path, ignored: Callable[[Path], bool]) -> Iterator[Path]:
-    for parent, names, files in os.walk(folder):
+    # pytest follows links to folders; one that leads back to a folder above would never end.
+    seen: set[str] = set()
+    for parent, names, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
+        if real in seen:
+            names.clear()
+            continue
+        seen.add(real)
         names[:] = sorted(n for n in names if not ignored(Path(parent, n)))
         for name in files:
             if name.endswith(".py") and not ignored(Path(parent, name)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import discovery
 from pytest_tritonverify.results.records import CaseRecord
 from pytest_tritonverify.settings import absolute
 
@@ -87,7 +88,11 @@ class VerifySession:
 
     def _pair(self, implementation: Path) -> Pair | None:
         known = (*self.findings.pairs, *self.activation.named)
-        return next((pair for pair in known if pair.implementation == implementation), None)
+        found = next((pair for pair in known if pair.implementation == implementation), None)
+        # What pytest has collected counts, also where the walk has not come.
+        if found is None and implementation.is_file():
+            found = discovery.pair_of(implementation)
+        return found
 
     def receive(self, payload: dict[str, Any]) -> None:
         """Enter what a report carries into the ledger."""

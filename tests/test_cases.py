@@ -39,7 +39,8 @@ class Case:
         chosen = self.expected.get("cli", {})
         options = ["--verify-non-compute"] if chosen.get("non_compute") else []
         if self.expected.get("worker_dies") == "hang":
-            options.append(f"--verify-timeout={chosen['timeout']}")
+            # A loaded machine needs a multiple of it for the cases before.
+            options.append(f"--verify-timeout={4 * chosen['timeout']}")
         return tuple(options)
 
 

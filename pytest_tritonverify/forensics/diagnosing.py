@@ -53,6 +53,7 @@ _SEVERE = 1.0 / 16
 _LEAST_PART = 0.02
 _MOST_PART = 0.999
 _FEWEST = 16
+_PIECE = 1 << 16
 _TINY = 1e-300
 _HUGE = 1e300
 
@@ -139,8 +140,12 @@ def _part(found: Survey, chosen: Callable[[Survey, Pairs], torch.Tensor]) -> Sur
     share = float(chosen(found, found.failing).double().mean()) if found.count else 0.0
     if not _LEAST_PART <= share <= _MOST_PART:
         return None
-    everything = pairs_at(found.golden, found.actual, found.positions)
-    positions = found.positions[chosen(found, everything)]
+    positions = torch.cat(
+        [
+            piece[chosen(found, pairs_at(found.golden, found.actual, piece))]
+            for piece in found.positions.split(_PIECE)
+        ]
+    )
     count = max(1, round(found.count * positions.numel() / found.positions.numel()))
     kept = positions[spread(positions.numel(), SAMPLE)]
     failing = pairs_at(found.golden, found.actual, kept)

@@ -103,7 +103,9 @@ class Placement:
         if region.start and block_of(region.start, region.stop, view.size, self._sizes(view)):
             return self._block(region, view, content)
         # Wrong values from anywhere on may have been carried over from one element to the next.
-        return self._tail(region, content, (), confidence="likely") if _unwritten(content) else None
+        if not _unwritten(content) or 2 * region.width > view.size:
+            return None
+        return self._tail(region, content, (), confidence="likely")
 
     def _tail(
         self,

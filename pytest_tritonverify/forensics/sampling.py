@@ -19,14 +19,14 @@ from pytest_tritonverify.accuracy.floats import measurable
 if TYPE_CHECKING:
     from .facts import Failing
 
-MOST_POSITIONS = 1 << 20
+MOST_POSITIONS = 1 << 19
 """Failing positions that are kept; of more, a random sample of them is."""
 
 SAMPLE = 4096
 """Elements whose values are looked at, of the failing ones and of the others."""
 
 _PIECE = 1 << 15
-_SAMPLED_FAILURES = 1 << 17
+_SAMPLED_FAILURES = 1 << 16
 _SEED = 20240229
 _BIT_VIEWS: dict[int, torch.dtype] = {
     1: torch.uint8,
