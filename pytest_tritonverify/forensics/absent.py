@@ -239,17 +239,19 @@ def _reduces(case: FailedOutput, survey: Survey) -> bool:
 
 def _padded_rows(case: FailedOutput) -> str | None:
     """Say which launch has blocks longer than a row, so that some lanes must be masked."""
-    rows = {tensor.shape[-1] for tensor in (*case.inputs, case.golden) if tensor.dim()}
+    rows = {tensor.shape[-1] for tensor in (*case.inputs, case.golden) if tensor.dim() > 1}
+    rows = rows or {tensor.shape[-1] for tensor in case.inputs if tensor.dim()}
     for launch in case.launches:
         for name, value in launch.constexprs.items():
             if "block" not in name.lower():
                 continue
-            for row in sorted(rows):
-                if row < value <= 2 * row:
-                    return (
-                        f"{launch.kernel} covers rows of {row} elements by {name}={value}: "
-                        f"{value - row} lanes are masked in each"
-                    )
+            padded = [row for row in rows if row < value < 2 * row]
+            if padded:
+                row = max(padded)
+                return (
+                    f"{launch.kernel} covers rows of {row} elements by {name}={value}: "
+                    f"{value - row} lanes are masked in each"
+                )
     return None
 
 

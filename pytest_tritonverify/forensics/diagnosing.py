@@ -54,6 +54,8 @@ _LEAST_PART = 0.02
 _MOST_PART = 0.999
 _FEWEST = 16
 _PIECE = 1 << 16
+_NEARLY_INFINITE = 0.125
+_WIDE_RANGE = 1e30
 _TINY = 1e-300
 _HUGE = 1e300
 
@@ -152,9 +154,17 @@ def _part(found: Survey, chosen: Callable[[Survey, Pairs], torch.Tensor]) -> Sur
     return replace(found, count=count, positions=positions, failing=failing)
 
 
-def _non_finite(_found: Survey, pairs: Pairs) -> torch.Tensor:
+def _non_finite(found: Survey, pairs: Pairs) -> torch.Tensor:
+    """Return where only one side is finite; the largest numbers count as not finite."""
     golden, actual = pairs.golden, pairs.actual
-    return (torch.isfinite(golden) != torch.isfinite(actual)) | (golden.isnan() != actual.isnan())
+    differs = (torch.isfinite(golden) != torch.isfinite(actual)) | (
+        golden.isnan() != actual.isnan()
+    )
+    if found.actual.dtype.is_floating_point:
+        largest = torch.finfo(found.actual.dtype).max
+        bound = largest * _NEARLY_INFINITE if largest > _WIDE_RANGE else largest
+        differs |= (actual.abs() >= bound) & (golden.abs() < bound)
+    return differs
 
 
 def _severe(found: Survey, pairs: Pairs) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,6 +22,10 @@ _FEW = 512
 _LARGEST_ROW = 1 << 14
 _AGREEING = 0.98
 _FEWEST = 3
+_ZERO = (
+    "A division by zero, or a logarithm of it: what keeps the golden's denominator from zero is "
+    "missing."
+)
 # exp() of more than these overflows float16 and float32.
 _EXP_LIMITS = ((88.72, "float32"), (11.08, "float16"))
 
@@ -36,12 +41,16 @@ def find_overflow(case: FailedOutput, survey: Survey, region: Region) -> Content
     # NaN with the bits of fresh memory come from no infinity.
     if not held(bad) or (not some and held(untouched(survey))):
         return None
-    evidence = (_by_golden(survey, bad) if some else None) or _by_inputs(case, survey)
     counted = f"{survey.count} elements are not finite, where the golden is"
+    zero = _divided_by_zero(case, survey)
+    if zero is not None:
+        return replace(
+            _content((counted, zero), certain=True), code="division_by_zero", cause=_ZERO
+        )
+    evidence = (_by_golden(survey, bad) if some else None) or _by_inputs(case, survey)
     if evidence is not None:
         return _content((counted, evidence), certain=True)
-    enough = held(infinite) and survey.count >= _FEWEST and not region.special
-    if not enough or _divided_by_zero(case, survey):
+    if not held(infinite) or survey.count < _FEWEST or region.special:
         return None
     return _content((f"{counted}; all of them are infinite",), certain=False)
 
@@ -136,9 +145,12 @@ def _beyond_exp(
     return None
 
 
-def _divided_by_zero(case: FailedOutput, survey: Survey) -> bool:
-    return any(
-        held(numbers(take(tensor, survey.failing.positions)) == 0)
-        for tensor in case.inputs
-        if tensor.numel() == survey.total and not tensor.is_complex()
-    )
+def _divided_by_zero(case: FailedOutput, survey: Survey) -> str | None:
+    """Say which input is zero just where elements are not finite."""
+    for position, tensor in enumerate(case.inputs):
+        if tensor.numel() != survey.total or tensor.is_complex() or survey.count < _FEWEST:
+            continue
+        zero = numbers(take(tensor, survey.failing.positions)) == 0
+        if held(zero) and held(numbers(take(tensor, survey.passing.positions)) != 0):
+            return f"input {position} is zero at each of them, and nowhere else"
+    return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from .region import share
-from .sampling import MOST_POSITIONS, Survey, spread, survey
+from .sampling import Survey, spread, survey
 
 if TYPE_CHECKING:
     from .facts import Failing
@@ -73,22 +73,16 @@ def _plane(shape: tuple[int, ...], cells: int, width: int) -> tuple[int, int]:
 
 def _shares(found: Survey, rows: int, columns: int, grid: tuple[int, int]) -> torch.Tensor:
     down, across = grid
+    hits = _cells(found.positions, rows, columns, grid)
+    failing = torch.bincount(hits, minlength=down * across)
     if found.complete:
-        hits = _cells(found.positions, rows, columns, grid)
-        failing = torch.bincount(hits, minlength=down * across)
         row = torch.bincount(torch.arange(rows) * down // rows, minlength=down)
         column = torch.bincount(torch.arange(columns) * across // columns, minlength=across)
-        folds = max(1, found.total // (rows * columns))
-        total = row.unsqueeze(1) * column * folds
-        return failing.view(down, across) / total
-    # Too many to know them all: shares come from a sample of the same size.
-    draws = min(MOST_POSITIONS, found.total)
-    drawn = torch.bincount(
-        _cells(spread(found.total, draws), rows, columns, grid), minlength=down * across
-    )
-    failing = torch.bincount(_cells(found.positions, rows, columns, grid), minlength=down * across)
-    scale = (found.count / found.total) * (draws / found.positions.numel())
-    return (failing * scale / drawn.clamp(min=1)).clamp(max=1.0).view(down, across)
+        tried = row.unsqueeze(1) * column * max(1, found.total // (rows * columns))
+    else:
+        drawn = _cells(spread(found.total, found.draws), rows, columns, grid)
+        tried = torch.bincount(drawn, minlength=down * across).view(down, across)
+    return failing.view(down, across) / tried.clamp(min=1)
 
 
 def _cells(positions: torch.Tensor, rows: int, columns: int, grid: tuple[int, int]) -> torch.Tensor:

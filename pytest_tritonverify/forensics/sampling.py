@@ -70,7 +70,7 @@ class Survey:
         total: Numbers of the output.
         count: How many fail.
         positions: Where they lie, ascending: all of them, or a random sample.
-        complete: Whether `positions` are all of them.
+        draws: How many elements were tried for `positions`; see `spread`.
         failing: A random sample of them.
         passing: A random sample of the others.
     """
@@ -80,9 +80,14 @@ class Survey:
     total: int
     count: int
     positions: torch.Tensor
-    complete: bool
+    draws: int
     failing: Pairs
     passing: Pairs
+
+    @property
+    def complete(self) -> bool:
+        """Whether `positions` are all failing elements, not a sample."""
+        return self.draws == self.total
 
     @property
     def is_integer(self) -> bool:
@@ -102,6 +107,7 @@ def survey(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> Surv
     total = golden.numel()
     count, positions = _walk(golden, actual, failing)
     complete = positions.numel() == count
+    draws = total
     if not complete:
         draws = min(MOST_POSITIONS, math.ceil(_SAMPLED_FAILURES * total / count))
         positions = spread(total, draws)
@@ -116,7 +122,7 @@ def survey(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> Surv
         total,
         count,
         positions,
-        complete,
+        draws,
         failing=pairs_at(golden, actual, chosen),
         passing=pairs_at(golden, actual, others),
     )
@@ -147,8 +153,10 @@ def spread(total: int, draws: int) -> torch.Tensor:
         return torch.arange(total)
     generator = torch.Generator().manual_seed(_SEED)
     within = torch.rand(draws, generator=generator, dtype=torch.float64)
-    starts = torch.arange(draws, dtype=torch.float64)
-    return starts.add_(within).mul_(total / draws).long().clamp_(max=total - 1)
+    bounds = torch.arange(draws + 1).mul_(total).div_(draws, rounding_mode="floor")
+    widths = bounds.diff()
+    # The product may be rounded up to the width.
+    return bounds[:-1] + within.mul_(widths).long().minimum(widths - 1)
 
 
 def take(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
