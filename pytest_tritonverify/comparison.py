@@ -6,6 +6,7 @@ Imports torch: only a judge with something to compare imports this module.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,17 @@ from pytest_tritonverify.accuracy import (
     infer_input_type,
     judge_outputs,
 )
+from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
+from pytest_tritonverify.explaining import Explanation, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytest_tritonverify.execution.wire import Message
+
+logger = logging.getLogger("pytest_tritonverify")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Comparison:
     error_type: str | None
     message: str
     metrics: dict[str, Any] | None
+    explanations: dict[str, Explanation]
 
     @property
     def passed(self) -> bool:
@@ -101,13 +107,44 @@ def compare(
             )
         )
     failed = [verdict for verdict in verdicts if not verdict.passed]
+    outputs = tuple(output for verdict in verdicts for output in verdict.outputs)
+    explanations: dict[str, Explanation] = {}
+    if failed:
+        places = pair_outputs(expected["outputs"], got["outputs"])
+        pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)}
+        tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
+        explanations = _explained(outputs, {**pairs, **mutated}, tensors_in)
     return Comparison(
-        outputs=tuple(output for verdict in verdicts for output in verdict.outputs),
+        outputs=outputs,
         cautions=tuple(cautions),
         error_type=failed[0].error_type if failed else None,
-        message="\n".join(verdict.message for verdict in failed),
+        message="\n".join([*(v.message for v in failed), *_told(explanations)]),
         metrics=failed[0].metrics if failed else _first_metrics(main),
+        explanations=explanations,
     )
+
+
+def _explained(
+    outputs: Sequence[OutputVerdict],
+    pairs: dict[str, tuple[Any, Any]],
+    inputs: list[torch.Tensor],
+) -> dict[str, Explanation]:
+    """Explain failing outputs; a fault in the attempt must not cost the verdict."""
+    try:
+        return explain(outputs, pairs, inputs)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        logger.warning("a failing output could not be explained: %s", error, exc_info=True)
+        return {}
+
+
+def _told(explanations: dict[str, Explanation]) -> list[str]:
+    """Return the explanations as lines, under the output's name where there are several."""
+    lines: list[str] = []
+    for path, explanation in explanations.items():
+        if len(explanations) > 1:
+            lines.append(f"{path}:")
+        lines += [f"  {line}" for line in explanation.lines()]
+    return lines
 
 
 def _first_metrics(verdict: OutputsVerdict) -> dict[str, Any] | None:

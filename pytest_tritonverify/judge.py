@@ -12,13 +12,15 @@ from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecor
 from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from pytest_tritonverify.accuracy import OutputVerdict
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.comparison import Comparison
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
+    from pytest_tritonverify.explaining import Explanation
     from pytest_tritonverify.settings import Settings
 
 logger = logging.getLogger("pytest_tritonverify")
@@ -222,18 +224,7 @@ class _CaseRun:
             error_type=comparison.error_type,
             error_msg=None if comparison.passed else comparison.message,
             metrics=comparison.metrics,
-            outputs=[
-                {
-                    "path": o.path,
-                    "passed": o.passed,
-                    "category": o.category,
-                    "dtype": o.dtype,
-                    "shape": list(o.shape) if o.shape is not None else None,
-                    "error_type": o.error_type,
-                    "metrics": dict(o.metrics) if o.metrics else None,
-                }
-                for o in comparison.outputs
-            ],
+            outputs=[_output_entry(o, comparison.explanations) for o in comparison.outputs],
             warnings=[{"code": c.code, "message": c.message} for c in comparison.cautions],
             output=output,
         )
@@ -258,3 +249,18 @@ class _CaseRun:
 
 def _seconds(value: float, unit: str = " s") -> str:
     return f"{value:g}{unit}"
+
+
+def _output_entry(output: OutputVerdict, explanations: Mapping[str, Explanation]) -> dict[str, Any]:
+    """Return an output's entry in the record."""
+    explanation = explanations.get(output.path)
+    return {
+        "path": output.path,
+        "passed": output.passed,
+        "category": output.category,
+        "dtype": output.dtype,
+        "shape": list(output.shape) if output.shape is not None else None,
+        "error_type": output.error_type,
+        "metrics": dict(output.metrics) if output.metrics else None,
+        "diagnosis": explanation.diagnosis.to_json() if explanation else None,
+    }

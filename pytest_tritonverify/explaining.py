@@ -1,0 +1,80 @@
+"""Say of failing outputs where their wrong elements lie and what is likely behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_tritonverify.accuracy.dtypes import kind_of
+from pytest_tritonverify.forensics import Diagnosis, FailedOutput, diagnose, heat_map, render
+from pytest_tritonverify.forensics.failing import failing_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_tritonverify.accuracy import OutputVerdict
+
+Pairs = dict[str, tuple[torch.Tensor, torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known about one failing output.
+
+    Attributes:
+        diagnosis: where and why.
+        picture: the share of failing elements over the output as text; empty where it says little.
+    """
+
+    diagnosis: Diagnosis
+    picture: str
+
+    def lines(self) -> list[str]:
+        """Return the lines of a failure text."""
+        return [*self.picture.splitlines(), *render(self.diagnosis)]
+
+
+def explain(
+    outputs: Iterable[OutputVerdict], pairs: Mapping[str, tuple[Any, Any]], inputs: Sequence[object]
+) -> dict[str, Explanation]:
+    """Explain the failing ones among judged outputs, by path.
+
+    Args:
+        outputs: the verdicts.
+        pairs: golden and actual value by path.
+        inputs: the call's tensors.
+    """
+    tensors = {path: pair for path, pair in pairs.items() if _comparable(*pair)}
+    found = {}
+    for output in outputs:
+        if output.passed or output.path not in tensors:
+            continue
+        golden, actual = tensors[output.path]
+        tolerance = output.metrics.get("tolerance", 0)
+        failing = failing_by(
+            output.category, golden.dtype, tolerance if isinstance(tolerance, int) else 0
+        )
+        others = [other for path, (other, _) in tensors.items() if path != output.path]
+        case = FailedOutput(
+            golden,
+            actual,
+            failing,
+            other_goldens=others,
+            inputs=[value for value in inputs if isinstance(value, torch.Tensor)],
+        )
+        found[output.path] = Explanation(diagnose(case), heat_map(golden, actual, failing))
+    return found
+
+
+def _comparable(golden: object, actual: object) -> bool:
+    """Say whether two values are tensors whose elements can be held against each other."""
+    return (
+        isinstance(golden, torch.Tensor)
+        and isinstance(actual, torch.Tensor)
+        and golden.shape == actual.shape
+        and golden.numel() > 0
+        and kind_of(golden.dtype) is not None
+        and kind_of(golden.dtype) == kind_of(actual.dtype)
+    )

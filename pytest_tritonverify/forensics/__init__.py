@@ -1,0 +1,20 @@
+"""Explain where and why an output differs from its golden.
+
+Functions of CPU tensors and plain facts: no pytest, no device runtime. Nothing here decides
+whether an output passes; it is asked after a rule has said that it does not.
+"""
+
+from .diagnosing import diagnose
+from .facts import Diagnosis, FailedOutput, LaunchFacts, MaskedLoad
+from .picture import heat_map
+from .text import render
+
+__all__ = [
+    "Diagnosis",
+    "FailedOutput",
+    "LaunchFacts",
+    "MaskedLoad",
+    "diagnose",
+    "heat_map",
+    "render",
+]
