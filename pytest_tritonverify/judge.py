@@ -46,7 +46,7 @@ class PairJudge:
         spawn: Callable[[Message], Any],
     ) -> None:
         self.pair = pair
-        self._settings = settings
+        self.settings = settings
         self._device = device
         self.reference = reference
         start = {
@@ -76,7 +76,7 @@ class PairJudge:
         self.last_cause = None
         if self._expired_by is not None:
             reason = (
-                f"case {self._expired_by} used up the {_seconds(self._settings.timeout)} "
+                f"case {self._expired_by} used up the {_seconds(self.settings.timeout)} "
                 "that this pair may take (--verify-timeout)"
             )
             return CaseRecord.not_run(case_idx, entry.name, entry.input_desc, reason)
@@ -89,9 +89,14 @@ class PairJudge:
             record = run.failed(failure)
         finally:
             self._spent += time.monotonic() - started
-        if self._spent >= self._settings.timeout:
+        if not self.time_left:
             self._expired_by = case_idx
         return record
+
+    @property
+    def time_left(self) -> float:
+        """Seconds that the pair may still take."""
+        return max(self.settings.timeout - self._spent, 0.0)
 
     def close(self) -> None:
         """End the implementation's process."""
@@ -116,11 +121,10 @@ class _CaseRun:
         self._total = total
         self._label = f"[用例 {case_idx}/{total}]"
         self._started = started
-        limit = judge._settings.timeout - judge._spent  # noqa: SLF001 - one unit
-        allowed = judge._settings.timeout  # noqa: SLF001
+        limit, allowed = judge.time_left, judge.settings.timeout
         if item_timeout is not None and item_timeout < limit:
             limit = allowed = item_timeout
-        self._deadline = started + max(limit, 0.0)
+        self._deadline = started + limit
         self._budget = _seconds(allowed, "秒")
         self._input_desc = entry.input_desc
         self._golden_device: str | None = None
@@ -202,7 +206,7 @@ class _CaseRun:
 
         if actual.fd is not None:
             require_sealed(actual.fd)
-        settings = self._judge._settings  # noqa: SLF001 - one unit
+        settings = self._judge.settings
         return compare(
             Parcel(case["call"], inputs.fd),
             Parcel(golden.message["result"], golden.fd),
