@@ -234,7 +234,7 @@ def _import_torch() -> None:
     before = {name: os.environ.get(name) for name in needed}
     os.environ.update(needed)
     try:
-        import torch  # noqa: F401
+        import torch  # noqa: F401 - for its side effect
     finally:
         for name, value in before.items():
             if value is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import errors, wire
+from pytest_tritonverify.execution.worker import STACK_SIGNAL
 
 if TYPE_CHECKING:
     from pytest_tritonverify.execution.host import Host
@@ -19,7 +20,6 @@ _OUTPUT_LIMIT = 1 << 16
 _EXIT_GRACE = 5.0
 # What a hanging process gets to write down its Python stack.
 _STACK_GRACE = 0.3
-_STACK_SIGNAL = signal.SIGUSR1
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Worker:
     def _hung(self) -> WorkerHung:
         with contextlib.suppress(OSError):
             self._drain()
-            os.kill(self.pid, _STACK_SIGNAL)
+            os.kill(self.pid, STACK_SIGNAL)
             # Reading all the while: a full pipe would keep the stacks from being written.
             end = time.monotonic() + _STACK_GRACE
             while self._output_open and (remaining := end - time.monotonic()) > 0:
