@@ -25,6 +25,7 @@ from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.explaining import Explanation, explain
+from pytest_tritonverify.reported import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.wire import Message
 
 logger = logging.getLogger("pytest_tritonverify")
+
+_NOTHING_KNOWN = RunFacts()
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,12 @@ class Comparison:
 
 
 def compare(
-    case: Parcel, golden: Parcel, actual: Parcel, rules: Rules, log: Callable[[str], None]
+    case: Parcel,
+    golden: Parcel,
+    actual: Parcel,
+    rules: Rules,
+    log: Callable[[str], None],
+    facts: RunFacts = _NOTHING_KNOWN,
 ) -> Comparison:
     """Judge one case.
 
@@ -78,6 +86,7 @@ def compare(
         actual: the same of the implementation.
         rules: settings of the verdict.
         log: receives the documented log lines.
+        facts: what is known of the implementation's run, for the explanation of a failure.
 
     Raises:
         wire.WireError: the implementation's process sent something that is no result.
@@ -113,7 +122,7 @@ def compare(
         places = pair_outputs(expected["outputs"], got["outputs"])
         pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)}
         tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
-        explanations = _explained(outputs, {**pairs, **mutated}, tensors_in)
+        explanations = _explained(outputs, {**pairs, **mutated}, tensors_in, facts)
     return Comparison(
         outputs=outputs,
         cautions=tuple(cautions),
@@ -128,10 +137,11 @@ def _explained(
     outputs: Sequence[OutputVerdict],
     pairs: dict[str, tuple[Any, Any]],
     inputs: list[torch.Tensor],
+    facts: RunFacts,
 ) -> dict[str, Explanation]:
     """Explain failing outputs; a fault in the attempt must not cost the verdict."""
     try:
-        return explain(outputs, pairs, inputs)
+        return explain(outputs, pairs, inputs, facts)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         logger.warning("a failing output could not be explained: %s", error, exc_info=True)
         return {}

@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pytest_tritonverify.accuracy.dtypes import kind_of
-from pytest_tritonverify.forensics import Diagnosis, FailedOutput, diagnose, heat_map, render
+from pytest_tritonverify.forensics import (
+    Diagnosis,
+    FailedOutput,
+    LaunchFacts,
+    MaskedLoad,
+    diagnose,
+    heat_map,
+    render,
+)
 from pytest_tritonverify.forensics.failing import failing_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_tritonverify.accuracy import OutputVerdict
+    from pytest_tritonverify.reported import RunFacts
 
 Pairs = dict[str, tuple[torch.Tensor, torch.Tensor]]
 
@@ -37,7 +46,10 @@ class Explanation:
 
 
 def explain(
-    outputs: Iterable[OutputVerdict], pairs: Mapping[str, tuple[Any, Any]], inputs: Sequence[object]
+    outputs: Iterable[OutputVerdict],
+    pairs: Mapping[str, tuple[Any, Any]],
+    inputs: Sequence[object],
+    facts: RunFacts,
 ) -> dict[str, Explanation]:
     """Explain the failing ones among judged outputs, by path.
 
@@ -45,7 +57,11 @@ def explain(
         outputs: the verdicts.
         pairs: golden and actual value by path.
         inputs: the call's tensors.
+        facts: what is known of the run.
     """
+    launches = [LaunchFacts(**vars(launch)) for launch in facts.launches]
+    loads = facts.undefined_loads
+    masked_loads = None if loads is None else [MaskedLoad(**vars(load)) for load in loads]
     tensors = {path: pair for path, pair in pairs.items() if _comparable(*pair)}
     found = {}
     for output in outputs:
@@ -63,6 +79,8 @@ def explain(
             failing,
             other_goldens=others,
             inputs=[value for value in inputs if isinstance(value, torch.Tensor)],
+            launches=launches,
+            masked_loads=masked_loads,
         )
         found[output.path] = Explanation(diagnose(case), heat_map(golden, actual, failing))
     return found

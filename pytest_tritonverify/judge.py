@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import undefined_lanes
 from pytest_tritonverify.execution.wire import WireError, require_sealed
+from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
 from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
 
@@ -49,18 +52,29 @@ class PairJudge:
         self.settings = settings
         self._device = device
         self.reference = reference
-        start = {
-            "role": "candidate",
-            "implementation": str(pair.implementation),
-            "task": str(pair.task),
-            "guarded": not settings.in_process,
-        }
-        self.candidate = Process(
-            lambda: spawn(start), IMPLEMENTATION, pair.implementation.name, device
-        )
+        self._spawn = spawn
+        self.candidate = self.new_candidate(settings.masked_lanes)
         self._spent = 0.0
         self._expired_by: int | None = None
         self.last_cause: BaseException | None = None
+
+    def new_candidate(self, masked_lanes: str) -> Process:
+        """Return a process for the implementation, which starts when it is needed.
+
+        Args:
+            masked_lanes: what undefined lanes hold on Triton's interpreter.
+        """
+        start = {
+            "role": "candidate",
+            "implementation": str(self.pair.implementation),
+            "task": str(self.pair.task),
+            "guarded": not self.settings.in_process,
+            "masked_lanes": masked_lanes,
+            "interpreter_jobs": self.settings.interpreter_jobs,
+        }
+        return Process(
+            lambda: self._spawn(start), IMPLEMENTATION, self.pair.implementation.name, self._device
+        )
 
     def run_case(
         self, case_idx: int, entry: CaseEntry, total: int, item_timeout: float | None
@@ -84,11 +98,9 @@ class PairJudge:
         run = _CaseRun(self, case_idx, entry, total, item_timeout, started)
         try:
             record = run.judge()
-        except Failure as failure:
-            self.last_cause = failure.cause
-            record = run.failed(failure)
         finally:
             self._spent += time.monotonic() - started
+        self.last_cause = run.cause
         if not self.time_left:
             self._expired_by = case_idx
         return record
@@ -97,6 +109,16 @@ class PairJudge:
     def time_left(self) -> float:
         """Seconds that the pair may still take."""
         return max(self.settings.timeout - self._spent, 0.0)
+
+    def poison_may_matter(self, facts: RunFacts | None) -> bool:
+        """Say whether a failing run may owe its failure to the poison in undefined lanes.
+
+        Args:
+            facts: what is known of the run; None where its process died.
+        """
+        if self._device != "cpu" or self.settings.masked_lanes != "poison" or not self.time_left:
+            return False
+        return facts is None or bool(facts.undefined_loads)
 
     def close(self) -> None:
         """End the implementation's process."""
@@ -129,10 +151,13 @@ class _CaseRun:
         self._input_desc = entry.input_desc
         self._golden_device: str | None = None
         self._fds: list[int] = []
+        self.cause: BaseException | None = None
 
     def judge(self) -> CaseRecord:
         try:
             return self._judge_case()
+        except Failure as failure:
+            return self._failed(failure)
         finally:
             for fd in self._fds:
                 os.close(fd)
@@ -143,30 +168,53 @@ class _CaseRun:
         inputs = self._take(reference.result(self._deadline, self._budget))
         self._input_desc = inputs.message["input_desc"]
         self._check_total(inputs.message["total"])
-        case = inputs.message["case"]
-        actual: Answer | None = None
-        failure: Failure | None = None
+        outcome: Answer | Failure
         try:
-            candidate.post({"op": "run", "case": case}, inputs.fd)
-            actual = self._take(candidate.result(self._deadline, self._budget))
-        except Failure as found:
-            if found.hopeless:
+            outcome = self._run(candidate, inputs)
+        except Failure as failure:
+            if failure.hopeless:
                 raise
-            failure = found
+            outcome = failure
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.
-        reference.post({"op": "golden", "case": case}, inputs.fd)
+        reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
         golden = self._take(reference.result(self._deadline, self._budget))
         self._note_golden(golden.message)
-        if actual is None:
-            raise failure or AssertionError
+        if isinstance(outcome, Failure):
+            record, facts = self._failed(outcome), outcome.facts
+        else:
+            comparison = self._compare(candidate, inputs, golden, outcome)
+            record, facts = self._judged(comparison, candidate.output), RunFacts.of(outcome.message)
+        if record.passed or not self._judge.poison_may_matter(facts):
+            return record
+        return self._look_again(record, facts, inputs, golden)
+
+    def _look_again(
+        self, record: CaseRecord, facts: RunFacts | None, inputs: Answer, golden: Answer
+    ) -> CaseRecord:
+        """Find out whether a case fails only because undefined lanes do not hold zeros."""
+        zeros = self._judge.new_candidate("zero")
+        again: RunFacts | None = None
+        passes = False
         try:
-            comparison = self._compare(case, inputs, golden, actual)
-        except (WireError, KeyError) as error:
-            candidate.close()
-            text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
-            raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
-        return self._judged(comparison, candidate.output)
+            actual = self._run(zeros, inputs)
+            again = RunFacts.of(actual.message)
+            passes = self._compare(zeros, inputs, golden, actual).passed
+        except Failure as failure:
+            again = again or failure.facts
+        finally:
+            zeros.close()
+        loads = next((f.undefined_loads for f in (facts, again) if f and f.undefined_loads), ())
+        if not loads:
+            return record
+        if not passes:
+            return undefined_lanes.cleared(record, loads)
+        self.cause = None
+        return undefined_lanes.blamed(record, loads)
+
+    def _run(self, candidate: Process, inputs: Answer) -> Answer:
+        candidate.post({"op": "run", "case": inputs.message["case"]}, inputs.fd)
+        return self._take(candidate.result(self._deadline, self._budget))
 
     def _take(self, answer: Answer) -> Answer:
         if answer.fd is not None:
@@ -199,21 +247,38 @@ class _CaseRun:
                 text.partition("\n")[0],
             )
 
-    def _compare(self, case: Message, inputs: Answer, golden: Answer, actual: Answer) -> Comparison:
+    def _compare(
+        self, candidate: Process, inputs: Answer, golden: Answer, actual: Answer
+    ) -> Comparison:
+        """Compare an answer with the golden.
+
+        Raises:
+            Failure: what the implementation's process sent is no answer.
+        """
         # These import torch, which a run that compares nothing never does.
         from pytest_tritonverify.accuracy import Rules
         from pytest_tritonverify.comparison import Parcel, compare
 
-        if actual.fd is not None:
-            require_sealed(actual.fd)
         settings = self._judge.settings
-        return compare(
-            Parcel(case["call"], inputs.fd),
-            Parcel(golden.message["result"], golden.fd),
-            Parcel(actual.message["result"], actual.fd),
-            Rules(non_compute=settings.non_compute, exact_int=settings.exact_int),
-            lambda line: logger.info("%s", line),
-        )
+        facts = RunFacts.of(actual.message)
+        if settings.masked_lanes == "zero":
+            # Such lanes explain no NaN and no huge number then.
+            facts = dataclasses.replace(facts, undefined_loads=None)
+        try:
+            if actual.fd is not None:
+                require_sealed(actual.fd)
+            return compare(
+                Parcel(inputs.message["case"]["call"], inputs.fd),
+                Parcel(golden.message["result"], golden.fd),
+                Parcel(actual.message["result"], actual.fd),
+                Rules(non_compute=settings.non_compute, exact_int=settings.exact_int),
+                lambda line: logger.info("%s", line),
+                facts,
+            )
+        except (WireError, KeyError) as error:
+            candidate.close()
+            text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
+            raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
 
     def _judged(self, comparison: Comparison, output: str) -> CaseRecord:
         return CaseRecord(
@@ -233,7 +298,8 @@ class _CaseRun:
             output=output,
         )
 
-    def failed(self, failure: Failure) -> CaseRecord:
+    def _failed(self, failure: Failure) -> CaseRecord:
+        self.cause = failure.cause
         return CaseRecord(
             case_idx=self._case_idx,
             name=self._entry.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.settings import DEVICE_CHOICES, START_CHOICES
+from pytest_tritonverify.settings import DEVICE_CHOICES, MASKED_LANES_CHOICES, START_CHOICES
 
 if TYPE_CHECKING:
     import pytest
@@ -61,6 +61,17 @@ def add_options(parser: pytest.Parser) -> None:
         "How worker processes are started; auto forks where the device allows it",
         choices=START_CHOICES,
     )
+    add(
+        "masked-lanes",
+        "What a masked tl.load without `other` yields where the mask is off, on the CPU: poison "
+        "(default) shows kernels that use it, zero is what Triton's interpreter does",
+        choices=MASKED_LANES_CHOICES,
+    )
+    add(
+        "interpreter-jobs",
+        "Processes over which long launches are spread, on the CPU (default: the cores)",
+        metavar="N",
+    )
     for name, text in _SWITCHES:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
@@ -72,5 +83,5 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("verify_dirs", "Folders in which pairs are searched", type="paths", default=[])
     for name in ("op", "impl"):
         parser.addini(f"verify_{name}", f"As --verify-{name}", type="args", default=[])
-    for name in ("device", "timeout", "output", "start"):
+    for name in ("device", "timeout", "output", "start", "masked_lanes", "interpreter_jobs"):
         parser.addini(f"verify_{name}", f"As --verify-{name}", default="")

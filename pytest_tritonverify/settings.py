@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
 START_CHOICES = ("auto", "fork", "spawn")
+MASKED_LANES_CHOICES = ("poison", "zero")
 
 
 class SettingsError(ValueError):
@@ -34,6 +35,8 @@ class Settings:
         exact_int: integer outputs of float inputs must agree exactly.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
+        masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
+        interpreter_jobs: processes over which a long launch is spread on the CPU.
         in_process: run everything in the judge, for debuggers.
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
@@ -48,6 +51,8 @@ class Settings:
     exact_int: bool = False
     output: Path | None = None
     start: str = "auto"
+    masked_lanes: str = "poison"
+    interpreter_jobs: int = field(default_factory=lambda: _cores())
     in_process: bool = False
     allow_conftest: bool = False
     fresh_cache: bool = False
@@ -91,6 +96,10 @@ class Settings:
             exact_int=bool(given("exact_int")),
             output=(cwd / output).absolute() if output else None,
             start=_choice("start", given("start") or "auto", START_CHOICES),
+            masked_lanes=_choice(
+                "masked_lanes", given("masked_lanes") or "poison", MASKED_LANES_CHOICES
+            ),
+            interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
             in_process=bool(given("in_process")),
             # Not from an ini file: one below a verify dir could allow itself.
             allow_conftest=bool(option("verify_allow_conftest")),
@@ -133,3 +142,20 @@ def _positive_seconds(value: Any) -> float:
     if not 0 < seconds < float("inf"):
         raise SettingsError(f"--verify-timeout: {value!r} is no positive number of seconds")
     return seconds
+
+
+def _jobs(value: Any) -> int:
+    try:
+        jobs = int(value)
+    except (TypeError, ValueError):
+        raise SettingsError(f"--verify-interpreter-jobs: {value!r} is no whole number") from None
+    if jobs < 1:
+        raise SettingsError(f"--verify-interpreter-jobs: {value!r} is less than 1")
+    return jobs
+
+
+def _cores() -> int:
+    """Return this process's share of the cores that it may use: pytest-xdist runs several."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)

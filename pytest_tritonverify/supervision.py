@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import hints
@@ -15,6 +15,7 @@ from pytest_tritonverify.execution.worker_handle import (
     WorkerHung,
     WorkerLost,
 )
+from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, TIMEOUT
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Failure(Exception):  # noqa: N818 - it becomes a record, it is no error of
         file, line: where in the user's code.
         output: the end of what the process printed.
         cause: the exception itself, where everything runs in this process.
+        facts: what the process told of the run; None where it died of a bad address, which may
+            have come from undefined lanes.
     """
 
     side: str
@@ -52,6 +55,7 @@ class Failure(Exception):  # noqa: N818 - it becomes a record, it is no error of
     line: int | None = None
     output: str = ""
     cause: BaseException | None = None
+    facts: RunFacts | None = field(default_factory=RunFacts)
 
     @property
     def hopeless(self) -> bool:
@@ -126,7 +130,9 @@ class Process:
                 self.close()
             _drop_descriptor(answer)
             described = _checked(answer.message["error"])
-            raise self._raised(described, getattr(answer, "exception", None))
+            failure = self._raised(described, getattr(answer, "exception", None))
+            failure.facts = RunFacts.of(answer.message)
+            raise failure
         return answer
 
     def _lost(self, lost: WorkerLost, budget: str) -> Failure:
@@ -141,6 +147,8 @@ class Process:
         if output:
             text += f"\nLast output of the process:\n{_indented(errors.clip(output, 4000))}"
         failure = Failure(self._side, name, text, lost.phase, output=lost.output)
+        if getattr(lost, "bad_address", False):
+            failure.facts = None
         return self._remember(failure)
 
     def _raised(self, error: dict[str, Any], cause: BaseException | None) -> Failure:

@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pytest_tritonverify import interpreter
-from pytest_tritonverify.execution import loading, running
+from pytest_tritonverify.execution import launches, loading, running
 from pytest_tritonverify.execution.devices import DEVICES
+from pytest_tritonverify.interpreter import masked_lanes
 
 if TYPE_CHECKING:
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
+
+
+# More of them than anybody would read.
+_MOST_LOADS = 64
 
 
 def create(request: Message, phase: Phase) -> Candidate:
@@ -38,17 +43,27 @@ class Candidate:
         if request["guarded"]:
             _forbid_reading(Path(request["task"]))
             _poison_fresh_memory()
-        if self._device.interpreted:
-            interpreter.prepare()
+        self._masked_lanes = request.get("masked_lanes", "zero")
+        if importlib.util.find_spec("triton") is not None:
+            launches.record(interpreted=self._device.interpreted)
 
     def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         """Run one case; the module is loaded by the first one."""
+        if self._device.interpreted:
+            interpreter.prepare(masked_lanes=self._masked_lanes)
+        launches.reset()
         if self._model_class is None:
             self._phase.enter("import")
             module = loading.load_module(self._path)
             self._model_class = loading.require(module, "ModelNew", self._path)
         side = running.Side(self._model_class, self._device, self._device, self._phase)
-        return running.run_case(side, request["case"], fd)
+        answer, result = running.run_case(side, request["case"], fd)
+        return {**answer, **self.facts()}, result
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a diagnosis of the last run goes by, also where that run failed."""
+        loads = masked_lanes.sites()[:_MOST_LOADS] if self._device.interpreted else None
+        return {"launches": launches.recorded(), "masked_loads": loads}
 
 
 def _forbid_reading(task: Path) -> None:

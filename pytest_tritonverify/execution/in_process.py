@@ -46,7 +46,7 @@ class LocalWorker:
                 raise
             files = getattr(self._role, "user_files", ())
             described = errors.describe(error, self._phase.name, files)
-            return LocalAnswer({"error": described}, None, error)
+            return LocalAnswer({"error": described, **worker.facts_of(self._role)}, None, error)
         return LocalAnswer(message, fd)
 
     def post(self, message: Message, fd: int | None = None) -> None:

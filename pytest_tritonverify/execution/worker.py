@@ -104,5 +104,11 @@ def perform(
     try:
         answer, fd = getattr(role, f"do_{frame.message['op']}")(frame.message, frame.fd)
     except BaseException as error:  # noqa: BLE001 - reported to the judge
-        return {"error": errors.describe(error, phase.name, user_files)}, None
+        return {"error": errors.describe(error, phase.name, user_files), **facts_of(role)}, None
     return answer, fd
+
+
+def facts_of(role: Role | None) -> dict[str, Any]:
+    """Return what a role knows of a run that failed."""
+    facts: dict[str, Any] = role.facts() if hasattr(role, "facts") else {}
+    return facts

@@ -20,6 +20,7 @@ _OUTPUT_LIMIT = 1 << 16
 _EXIT_GRACE = 5.0
 # What a hanging process gets to write down its Python stack.
 _STACK_GRACE = 0.3
+_BAD_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,15 @@ class WorkerLost(Exception):  # noqa: N818 - an event, told apart below
 
 
 class WorkerDied(WorkerLost):
-    """The process ended by itself: a signal, or an exit of its own."""
+    """The process ended by itself: a signal, or an exit of its own.
+
+    Attributes:
+        bad_address: it reached for memory that is not its own.
+    """
+
+    def __init__(self, status: int, phase: str, output: str) -> None:
+        super().__init__(describe_status(status), phase, output)
+        self.bad_address = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _BAD_ADDRESS
 
 
 class WorkerHung(WorkerLost):
@@ -169,7 +178,7 @@ class Worker:
             raise self._broken("it closed its connection to the judge")
         phase, output = self.phase, self.take_output()
         self.kill()
-        raise WorkerDied(describe_status(status), phase, output)
+        raise WorkerDied(status, phase, output)
 
     def _hung(self) -> WorkerHung:
         with contextlib.suppress(OSError):

@@ -2,7 +2,8 @@
 
 The interpreter fills them with zeros, so that a kernel which uses them by mistake may come out
 right. On a device they hold whatever was in the registers or the buffer. In the mode "poison" they
-get numbers that no sum, maximum or minimum can swallow, and every load that did so is remembered.
+get numbers that no sum, maximum or minimum can swallow. Every load that left lanes undefined is
+remembered in either mode.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Site(TypedDict):
     Attributes:
         file: the source file of the kernel.
         line: the line of the load in it, from 1.
-        lanes: how many lanes were poisoned there, over all programs.
+        lanes: how many lanes were undefined there, over all programs.
     """
 
     file: str
@@ -47,7 +48,7 @@ class _Registry:
 
     Attributes:
         mode: what to fill lanes with.
-        lanes: poisoned lanes by file and line of the load.
+        lanes: undefined lanes by file and line of the load.
         loads: loads that had such lanes, likewise.
         padded: how many loads that promise zeros are under way.
     """
@@ -78,7 +79,7 @@ def reset() -> None:
 
 
 def sites() -> list[Site]:
-    """Return the loads that were given poison since the last reset, in order of appearance."""
+    """Return the loads that left lanes undefined since the last reset, in order of appearance."""
     return [
         Site(file=file, line=line, lanes=lanes) for (file, line), lanes in _registry.lanes.items()
     ]
@@ -105,8 +106,8 @@ def install(interpreter: Any) -> None:
         def create_masked_load(
             self: Any, ptrs: Any, mask: Any, other: Any, *args: Any, **kwargs: Any
         ) -> Any:
-            if other is None and _registry.mode == "poison" and not _registry.padded:
-                other = _poison(interpreter, ptrs, mask, inner)
+            if other is None and not _registry.padded:
+                other = _fill(interpreter, ptrs, mask, inner)
             return original(self, ptrs, mask, other, *args, **kwargs)
 
         return create_masked_load
@@ -128,8 +129,8 @@ def install(interpreter: Any) -> None:
         replace(interpreter.InterpreterBuilder, "create_descriptor_load", make_padded)
 
 
-def _poison(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any:
-    """Return the block to load from where the mask is off, None if it is on everywhere."""
+def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any:
+    """Return the block to load from where the mask is off, or None for zeros."""
     # Block pointers hand over the bare array in some versions.
     active = mask if isinstance(mask, np.ndarray) else mask.data
     undefined = ~np.broadcast_to(active, ptrs.data.shape)
@@ -138,11 +139,13 @@ def _poison(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> A
     # A poisoned address could only be followed into a crash.
     if not count or hasattr(pointee, "element_ty"):
         return None
-    dtype = interpreter._get_np_dtype(pointee)  # noqa: SLF001 - the module is what is corrected
     site = _site(inner)
     turn = _registry.loads.get(site, 0)
     _registry.loads[site] = turn + 1
     _registry.lanes[site] = _registry.lanes.get(site, 0) + count
+    if _registry.mode == "zero":
+        return None
+    dtype = interpreter._get_np_dtype(pointee)  # noqa: SLF001 - the module is what is corrected
     patterns = _patterns(dtype)
     block = np.zeros(ptrs.data.shape, dtype)
     # Starting elsewhere each time lets a kernel with one such lane a program meet all of them.

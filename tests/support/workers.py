@@ -154,20 +154,22 @@ class Bench:
         error: dict[str, Any] = self.golden(pair, case_idx).golden.message["error"]
         return error
 
-    def judge(self, pair: Pair, timeout: float = PATIENCE) -> PairJudge:
+    def judge(self, pair: Pair, timeout: float = PATIENCE, **settings: Any) -> PairJudge:
         """Return a judge of a pair, with workers of its own."""
         start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
         reference = Process(lambda: self.host.spawn(start), REFERENCE, pair.task.name, "cpu")
-        settings = Settings(device="cpu", timeout=timeout)
-        judge = PairJudge(pair, settings, "cpu", reference, self.host.spawn)
+        wanted = Settings(device="cpu", timeout=timeout, **settings)
+        judge = PairJudge(pair, wanted, "cpu", reference, self.host.spawn)
         self._processes += [reference, judge]
         return judge
 
-    def verdict(self, pair: Pair, timeout: float = PATIENCE, cases: int = 1) -> list[CaseRecord]:
+    def verdict(
+        self, pair: Pair, timeout: float = PATIENCE, cases: int = 1, **settings: Any
+    ) -> list[CaseRecord]:
         """Judge the first cases of a pair."""
         made = self.ask(self.ready("reference", pair), {"op": "inputs", "case_idx": 1}).message
         total = made.get("total", cases)
-        judge = self.judge(pair, timeout)
+        judge = self.judge(pair, timeout, **settings)
         entries = [CaseEntry(f"case{k}", "float32") for k in range(1, cases + 1)]
         return [judge.run_case(k, entry, total, None) for k, entry in enumerate(entries, 1)]
 

@@ -21,6 +21,8 @@ UNSET_INI: dict[str, Any] = {
     "verify_timeout": "",
     "verify_output": "",
     "verify_start": "",
+    "verify_masked_lanes": "",
+    "verify_interpreter_jobs": "",
     "verify_non_compute": False,
     "verify_exact_int": False,
     "verify_in_process": False,
@@ -47,6 +49,8 @@ def test_defaults(tmp_path: Path) -> None:
     [
         ("device", "device", "cuda", "cpu", "cuda", "cpu"),
         ("start", "start", "spawn", "fork", "spawn", "fork"),
+        ("masked_lanes", "masked_lanes", "zero", "poison", "zero", "poison"),
+        ("interpreter_jobs", "interpreter_jobs", "3", "2", 3, 2),
         ("timeout", "timeout", "1.5", "20", 1.5, 20.0),
         ("non_compute", "non_compute", True, True, True, True),
         ("exact_int", "exact_int", True, False, True, False),
@@ -102,6 +106,13 @@ def test_an_ini_file_cannot_allow_itself(tmp_path: Path) -> None:
     assert load(tmp_path, {"verify_allow_conftest": True}).allow_conftest
 
 
+def test_processes_of_pytest_xdist_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    alone = Settings().interpreter_jobs
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "1000")
+    assert 1 == Settings().interpreter_jobs <= alone
+
+
 @pytest.mark.parametrize(
     ("options", "ini", "words"),
     [
@@ -110,6 +121,9 @@ def test_an_ini_file_cannot_allow_itself(tmp_path: Path) -> None:
         ({}, {"verify_dirs": ["gone"]}, ["there is no folder", "gone"]),
         ({}, {"verify_device": "tpu"}, ["verify_device", "'tpu'", "auto, npu, cuda, cpu"]),
         ({}, {"verify_start": "thread"}, ["verify_start", "'thread'", "auto, fork, spawn"]),
+        ({"verify_masked_lanes": "one"}, {}, ["verify_masked_lanes", "'one'", "poison, zero"]),
+        ({"verify_interpreter_jobs": "0"}, {}, ["--verify-interpreter-jobs", "less than 1"]),
+        ({}, {"verify_interpreter_jobs": "all"}, ["--verify-interpreter-jobs", "'all'"]),
         ({"verify_timeout": "soon"}, {}, ["--verify-timeout", "'soon'", "no number of seconds"]),
         ({"verify_timeout": "0"}, {}, ["--verify-timeout", "'0'", "positive"]),
         ({"verify_timeout": "-3"}, {}, ["--verify-timeout", "'-3'", "positive"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,7 +110,7 @@ def test_after_an_exception_the_worker_goes_on() -> None:
 @pytest.mark.parametrize(
     "lost",
     [
-        WorkerDied("killed by signal 11 (SIGSEGV)", "forward", ""),
+        WorkerDied(signal.SIGSEGV, "forward", ""),
         WorkerHung("no answer", "forward", ""),
         WorkerBroken("it sent no frame", "forward", ""),
         HostError("the process that starts workers has ended unexpectedly"),
@@ -127,7 +128,7 @@ def test_a_lost_worker_is_replaced(lost: Exception) -> None:
     [
         [READY, error(phase="import", type="SyntaxError")],
         [error(phase="start")],
-        [READY, WorkerDied("it left by itself with exit status 0", "import", "")],
+        [READY, WorkerDied(0, "import", "")],
         [READY, WorkerHung("no answer", "import", "")],
     ],
 )
@@ -197,7 +198,7 @@ def test_a_crash() -> None:
         '  File "<string>", line 1 in <module>\n'
         "Extension modules: numpy (total: 1)\n"
     )
-    lost = WorkerDied("killed by signal 11 (SIGSEGV)", "forward", dump)
+    lost = WorkerDied(signal.SIGSEGV, "forward", dump)
     failure = failure_of(process(FakeWorker([READY, lost]))[0])
     assert failure.error_type == "WorkerCrash"
     assert failure.message.splitlines() == [
@@ -229,7 +230,7 @@ def test_nonsense() -> None:
 
 
 def test_much_output_keeps_its_end() -> None:
-    lost = WorkerDied("killed", "forward", "x" * 10**6 + "\nlast words")
+    lost = WorkerDied(signal.SIGKILL, "forward", "x" * 10**6 + "\nlast words")
     failure = failure_of(process(FakeWorker([READY, lost]))[0])
     assert failure.message.endswith("last words")
     assert len(failure.message) < 5000

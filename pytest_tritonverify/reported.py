@@ -1,0 +1,118 @@
+"""What an implementation's process tells of a run: hints for a diagnosis, and never evidence."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from pytest_tritonverify.execution import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_tritonverify.execution.wire import Message
+
+_MOST = 64
+_LARGEST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel.
+
+    Attributes:
+        kernel: its name.
+        file: the source file that it stands in.
+        line: its line there, from 1.
+        grid: programs along each axis of the grid.
+        constexprs: the integers among its compile-time arguments by name.
+    """
+
+    kernel: str
+    file: str
+    line: int
+    grid: tuple[int, ...]
+    constexprs: dict[str, int]
+
+
+@dataclass(frozen=True)
+class UndefinedLoad:
+    """A masked `tl.load` without `other` that left lanes undefined.
+
+    Attributes:
+        file: the source file of the load.
+        line: its line there, from 1.
+        lanes: undefined lanes over all programs.
+    """
+
+    file: str
+    line: int
+    lanes: int
+
+    def __str__(self) -> str:
+        """Return the place, as the implementation's author names it."""
+        return f"{os.path.basename(self.file)}:{self.line}"  # noqa: PTH119 - a foreign string
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run besides its outputs.
+
+    Attributes:
+        launches: the distinct launches.
+        undefined_loads: the loads that left lanes undefined; None where nobody looked.
+    """
+
+    launches: tuple[Launch, ...] = ()
+    undefined_loads: tuple[UndefinedLoad, ...] | None = None
+
+    @classmethod
+    def of(cls, message: Message) -> RunFacts:
+        """Read the facts of an answer; what is not in its proper form is left out."""
+        loads = message.get("masked_loads")
+        return cls(
+            tuple(_launches(message.get("launches"))),
+            None if loads is None else tuple(_loads(loads)),
+        )
+
+
+def _entries(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        yield from (entry for entry in value[:_MOST] if isinstance(entry, dict))
+
+
+def _launches(value: object) -> Iterator[Launch]:
+    for entry in _entries(value):
+        kernel, file, line = _text(entry.get("kernel")), _text(entry.get("file")), entry.get("line")
+        grid, constants = entry.get("grid"), entry.get("constexprs")
+        if (
+            kernel
+            and file
+            and _is_count(line)
+            and isinstance(grid, list)
+            and 1 <= len(grid) <= 3  # noqa: PLR2004 - the axes of a grid
+            and all(_is_count(axis) for axis in grid)
+            and isinstance(constants, dict)
+        ):
+            sizes = {
+                _text(name): size
+                for name, size in list(constants.items())[:_MOST]
+                if type(size) is int and abs(size) < _LARGEST
+            }
+            yield Launch(kernel, file, line, tuple(grid), sizes)
+
+
+def _loads(value: object) -> Iterator[UndefinedLoad]:
+    for entry in _entries(value):
+        file, line, lanes = _text(entry.get("file")), entry.get("line"), entry.get("lanes")
+        if file and _is_count(line) and _is_count(lanes):
+            yield UndefinedLoad(file, line, lanes)
+
+
+def _text(value: object) -> str:
+    return errors.clip(errors.printable(value), 4096) if isinstance(value, str) else ""
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < _LARGEST
