@@ -204,7 +204,8 @@ def test_a_crash() -> None:
     assert failure.message.splitlines() == [
         (
             "WorkerCrash: the process ended while a_triton_x.py was in phase 'forward'; "
-            "killed by signal 11 (SIGSEGV)"
+            "killed by signal 11 (SIGSEGV): an access outside of its memory, as by a pointer "
+            "out of bounds"
         ),
         "Last output of the process:",
         "  Fatal Python error: Segmentation fault",
