@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_tritonverify.interpreter import autotune, masked_lanes, repairs
+from pytest_tritonverify.interpreter import (
+    autotune,
+    launching,
+    masked_lanes,
+    names,
+    repairs,
+    rewriting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +33,14 @@ TYPED_REDUCTIONS = "typed_reductions"
 SCALAR_INDEX = "scalar_index"
 NAMED_TYPES = "named_types"
 MASKED_LANES = "masked_lanes"
+SEVERAL_CORES = "several_cores"
+TYPED_COMPARISONS = "typed_comparisons"
+DOT_PRECISIONS = "dot_precisions"
+NAN_REDUCTIONS = "nan_reductions"
+STATEMENTS = "statements"
+LAUNCHES = "launches"
+NAMES = "names"
+LIBDEVICE = "libdevice"
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ _made: list[Corrections] = []
 _lanes = masked_lanes  # `prepare` has a parameter of that name
 
 
-def prepare(*, masked_lanes: Mode = "zero") -> Corrections:
+def prepare(*, masked_lanes: Mode = "zero", jobs: int = 1) -> Corrections:
     """Make the interpreter of this process quiet, right in low precision and able to autotune.
 
     `TRITON_INTERPRET=1` must have been set before triton was first imported. Calling it again
@@ -66,6 +81,7 @@ def prepare(*, masked_lanes: Mode = "zero") -> Corrections:
     Args:
         masked_lanes: what a masked load without `other` yields where the mask is off: "zero", as
             Triton does, or "poison" (see `masked_lanes`).
+        jobs: how many processes a launch may use (see `parallel`); 1 leaves launches as they are.
 
     Returns:
         What was corrected, and what could not be.
@@ -81,7 +97,13 @@ def prepare(*, masked_lanes: Mode = "zero") -> Corrections:
     chosen: Mode = masked_lanes if possible else "zero"
     _lanes.choose(chosen)
     _lanes.reset()
-    return replace(report, masked_lanes=chosen)
+    report = replace(report, masked_lanes=chosen)
+    from pytest_tritonverify.interpreter import parallel  # few runs need it
+
+    obstacle = parallel.spread(jobs)
+    if obstacle is not None:
+        return replace(report, not_applied={**report.not_applied, SEVERAL_CORES: obstacle})
+    return replace(report, applied=(*report.applied, SEVERAL_CORES)) if jobs > 1 else report
 
 
 def _correct() -> Corrections:
@@ -109,8 +131,25 @@ def _correct() -> Corrections:
         TYPED_REDUCTIONS: repairs.type_reductions,
         SCALAR_INDEX: repairs.index_scalars,
         NAMED_TYPES: repairs.name_types,
+        TYPED_COMPARISONS: repairs.type_comparisons,
+        DOT_PRECISIONS: repairs.accept_precisions,
+        NAN_REDUCTIONS: repairs.reduce_nan,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
+    from pytest_tritonverify.interpreter import libdevice  # it imports torch
+
+    for name, part in {
+        STATEMENTS: rewriting,
+        LAUNCHES: launching,
+        NAMES: names,
+        LIBDEVICE: libdevice,
+    }.items():
+        obstacle = part.obstacle(interpreter)
+        if obstacle is None:
+            part.install(interpreter)
+            applied.append(name)
+        else:
+            not_applied[name] = obstacle
     # The last one, so that it meets each load before the others have disguised it.
     obstacle = _lanes.obstacle(interpreter)
     if obstacle is None:

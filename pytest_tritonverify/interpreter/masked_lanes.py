@@ -9,6 +9,7 @@ remembered in either mode.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 from dataclasses import dataclass, field
@@ -20,11 +21,14 @@ import numpy as np
 from pytest_tritonverify.interpreter.patching import missing, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 Mode = Literal["zero", "poison"]
 
 _HOOKS = ("InterpreterBuilder", "TensorHandle", "_get_np_dtype")
+_BUILDER_HOOKS = ("create_masked_load", "set_grid_dim", "set_grid_idx")
 _OWN_CODE = str(Path(__file__).parent) + os.sep
 
 
@@ -49,13 +53,19 @@ class _Registry:
     Attributes:
         mode: what to fill lanes with.
         lanes: undefined lanes by file and line of the load.
-        loads: loads that had such lanes, likewise.
+        launches: how many launches there were before the present one; -1 before the first.
+        grid: its numbers of programs along the three axes.
+        program: the place of the present program in its launch, from 0.
+        turns: how often each load of the present program had such lanes.
         padded: how many loads that promise zeros are under way.
     """
 
     mode: Mode = "zero"
     lanes: dict[tuple[str, int], int] = field(default_factory=dict)
-    loads: dict[tuple[str, int], int] = field(default_factory=dict)
+    launches: int = -1
+    grid: tuple[Any, Any, Any] = (1, 1, 1)
+    program: int = 0
+    turns: dict[tuple[str, int], int] = field(default_factory=dict)
     padded: int = 0
 
 
@@ -75,7 +85,8 @@ def choose(mode: Mode) -> None:
 def reset() -> None:
     """Forget the loads seen so far; the next run then meets the same poison as the last one."""
     _registry.lanes.clear()
-    _registry.loads.clear()
+    _registry.turns.clear()
+    _registry.launches = -1
 
 
 def sites() -> list[Site]:
@@ -85,11 +96,25 @@ def sites() -> list[Site]:
     ]
 
 
+def take_sites() -> list[Site]:
+    """Return what `sites` does, and count from none; patterns go on as if nothing had happened."""
+    found = sites()
+    _registry.lanes.clear()
+    return found
+
+
+def add_sites(found: Iterable[Site]) -> None:
+    """Count loads that another process has met while it ran a part of the present launch."""
+    for one in found:
+        site = one["file"], one["line"]
+        _registry.lanes[site] = _registry.lanes.get(site, 0) + one["lanes"]
+
+
 def obstacle(interpreter: Any) -> str | None:
     """Say what keeps lanes from being poisoned in this version of Triton, if anything."""
     absent = missing(interpreter, _HOOKS)
     if not absent:
-        absent = missing(interpreter.InterpreterBuilder, ("create_masked_load",))
+        absent = missing(interpreter.InterpreterBuilder, _BUILDER_HOOKS)
     return f"its interpreter has no {', '.join(absent)}" if absent else None
 
 
@@ -124,9 +149,35 @@ def install(interpreter: Any) -> None:
 
         return create_descriptor_load
 
+    _follow_programs(interpreter.InterpreterBuilder)
     replace(interpreter.InterpreterBuilder, "create_masked_load", make_load)
     if hasattr(interpreter.InterpreterBuilder, "create_descriptor_load"):
         replace(interpreter.InterpreterBuilder, "create_descriptor_load", make_padded)
+
+
+def _follow_programs(builder: Any) -> None:
+    """Know which launch and which program of it runs."""
+
+    def make_dim(original: Any) -> Any:
+        def set_grid_dim(self: Any, x: Any, y: Any, z: Any) -> None:
+            _registry.launches += 1
+            _registry.grid = x, y, z
+            original(self, x, y, z)
+
+        return set_grid_dim
+
+    def make_index(original: Any) -> Any:
+        def set_grid_idx(self: Any, x: int, y: int, z: int) -> None:
+            # A grid function may have returned what only an index can be made of.
+            ys, zs = (operator.index(size) for size in _registry.grid[1:])
+            _registry.program = (x * ys + y) * zs + z
+            _registry.turns.clear()
+            original(self, x, y, z)
+
+        return set_grid_idx
+
+    replace(builder, "set_grid_dim", make_dim)
+    replace(builder, "set_grid_idx", make_index)
 
 
 def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any:
@@ -140,8 +191,8 @@ def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any
     if not count or hasattr(pointee, "element_ty"):
         return None
     site = _site(inner)
-    turn = _registry.loads.get(site, 0)
-    _registry.loads[site] = turn + 1
+    turn = _registry.turns.get(site, 0)
+    _registry.turns[site] = turn + 1
     _registry.lanes[site] = _registry.lanes.get(site, 0) + count
     if _registry.mode == "zero":
         return None
@@ -149,7 +200,9 @@ def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any
     patterns = _patterns(dtype)
     block = np.zeros(ptrs.data.shape, dtype)
     # Starting elsewhere each time lets a kernel with one such lane a program meet all of them.
-    block[undefined] = patterns[(np.arange(count) + turn) % len(patterns)]
+    # Not counted across programs: whichever process runs a program, it meets the same patterns.
+    start = _registry.launches + _registry.program + turn
+    block[undefined] = patterns[(np.arange(count) + start) % len(patterns)]
     return interpreter.TensorHandle(block, pointee)
 
 

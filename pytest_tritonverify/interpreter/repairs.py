@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace as replace_field
 from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from pytest_tritonverify.interpreter.patching import replace
+from pytest_tritonverify.interpreter.patching import replace, set_for_launch
 
 _FNUZ = ("fp8e4b8", "fp8e5b16")
 
@@ -113,7 +114,7 @@ def index_scalars(interpreter: Any) -> bool:
             def __index__(self: Any) -> int:  # noqa: N807 - stands for it
                 return int(self.handle.data.item())
 
-            _set(tensor, "__index__", __index__, scope)
+            set_for_launch(tensor, "__index__", __index__, scope)
 
         return _patch_lang_tensor
 
@@ -153,7 +154,7 @@ def name_types(interpreter: Any) -> bool:
                     return getattr(builder, f"get_{self.name}_ty")()
                 return known(self, builder)
 
-            _set(lang.dtype, "to_ir", to_ir, scope)
+            set_for_launch(lang.dtype, "to_ir", to_ir, scope)
 
         return _patch_lang_core
 
@@ -167,9 +168,102 @@ def _names_types(interpreter: Any) -> bool:
     return named.issuperset(_FNUZ)
 
 
-def _set(owner: Any, name: str, value: Any, scope: tuple[Any, ...]) -> None:
-    """Set an attribute for the time of a launch, or for good in versions that never undo it."""
-    if scope:
-        scope[0].set_attr(owner, name, value)
-    else:
-        setattr(owner, name, value)
+def type_comparisons(interpreter: Any) -> bool:
+    """Give comparisons the type of truth values.
+
+    They have the type of their operands otherwise, and a mask that is one number for a whole block
+    (`mask=pid < n`) becomes a block of that type, which is no mask.
+
+    Returns:
+        Whether the interpreter has what this needs.
+    """
+    builder = getattr(interpreter, "InterpreterBuilder", None)
+    if not hasattr(builder, "binary_op"):
+        return False
+    int1 = interpreter.tl.int1
+
+    def make(original: Any) -> Any:
+        def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+            found = original(self, lhs, rhs, op)
+            if found.data.dtype == np.bool_ and found.dtype != int1:
+                return interpreter.TensorHandle(found.data, int1)
+            return found
+
+        return binary_op
+
+    replace(builder, "binary_op", make)
+    return True
+
+
+def accept_precisions(interpreter: Any) -> bool:
+    """Let `tl.dot` be asked for any precision that a device knows; it is exact here anyway.
+
+    Returns:
+        Whether this version needed it.
+    """
+    builder: Any = getattr(interpreter, "interpreter_builder", None)
+    options: Any = getattr(builder, "options", None)
+    semantic = getattr(interpreter, "TritonSemantic", None)
+    known = getattr(options, "allowed_dot_input_precisions", None)
+    if known is None or not hasattr(semantic, "_str_to_dot_input_precision"):
+        return False
+    kinds = interpreter._ir.INPUT_PRECISION  # noqa: SLF001 - the module is what is corrected
+    exact = [name for name in ("bf16x3", "bf16x6") if name.upper().replace("X", "x") in dir(kinds)]
+    # Ascend's own: float32 with the mantissa cut short.
+    foreign = ("hf32",)
+    allowed = tuple(dict.fromkeys((*known, *exact, *foreign)))
+    builder.options = replace_field(options, allowed_dot_input_precisions=allowed)
+
+    def make(original: Any) -> Any:
+        def _str_to_dot_input_precision(self: Any, precision: str, *args: Any) -> Any:
+            own = self.builder is builder and precision.lower() in foreign
+            return original(self, "ieee" if own else precision, *args)
+
+        return _str_to_dot_input_precision
+
+    replace(semantic, "_str_to_dot_input_precision", make)
+    return True
+
+
+def reduce_nan(interpreter: Any) -> bool:
+    """Let `tl.argmax` and `tl.argmin` of nothing but NaN be a number, and no error.
+
+    numpy also warns about the maximum of nothing but NaN, which turns into an error where
+    warnings do.
+
+    Returns:
+        Whether the interpreter has what this needs.
+    """
+    reductions = getattr(interpreter, "ReduceOps", None)
+    if not hasattr(reductions, "min_max"):
+        return False
+    values = {np.nanmax: np.fmax.reduce, np.nanmin: np.fmin.reduce}
+    indices = {
+        np.nanargmax: _leftmost(np.argmax, -np.inf),
+        np.nanargmin: _leftmost(np.argmin, np.inf),
+    }
+
+    def make(original: Any) -> Any:
+        def min_max(self: Any, block: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
+            return original(
+                self,
+                block,
+                values.get(val_reduce_op, val_reduce_op),
+                indices.get(idx_reduce_op, idx_reduce_op),
+            )
+
+        return min_max
+
+    replace(reductions, "min_max", make)
+    return True
+
+
+def _leftmost(search: Any, beyond: float) -> Any:
+    """Return a search that passes over NaN, as `np.nanargmax` does, but finds one among NaN."""
+
+    def found(data: Any, *, axis: int | None, keepdims: bool) -> Any:
+        if data.dtype.kind == "f":
+            data = np.where(np.isnan(data), data.dtype.type(beyond), data)
+        return search(data, axis=axis, keepdims=keepdims)
+
+    return found

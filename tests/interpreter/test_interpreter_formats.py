@@ -11,7 +11,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tritonverify.interpreter import atomics, formats, lowprecision, masked_lanes
+from pytest_tritonverify.interpreter import (
+    atomics,
+    formats,
+    launching,
+    libdevice,
+    lowprecision,
+    masked_lanes,
+    names,
+    repairs,
+    rewriting,
+)
 from pytest_tritonverify.interpreter.formats import BFLOAT16, CARRIERS
 from tests.support.lowprecision import assert_same_bits, finite_values, rounded
 
@@ -112,3 +122,9 @@ def test_a_version_without_the_hooks_is_left_alone() -> None:
     partial: Any = SimpleNamespace(**{name: object() for name in hooks})
     assert "binary_op" in str(lowprecision.obstacle(partial))
     assert "create_masked_load" in str(masked_lanes.obstacle(partial))
+    assert "FunctionRewriter" in str(rewriting.obstacle(bare))
+    assert "_implicit_cvt" in str(launching.obstacle(bare))
+    assert "_patch_lang" in str(names.obstacle(bare))
+    assert "create_extern_elementwise" in str(libdevice.obstacle(partial))
+    for repair in (repairs.type_comparisons, repairs.accept_precisions, repairs.reduce_nan):
+        assert not repair(bare)

@@ -15,8 +15,10 @@ interpreter.prepare()
 import conversions
 import faults
 import lanes
+import language
 import models
 import operators
+import renamed
 
 
 def main(out):
@@ -29,6 +31,8 @@ def main(out):
         "refused": operators.refused(),
         "lanes": lanes.run(),
         "faults": faults.run(),
+        "language": language.run(),
+        "renamed": renamed.run(),
         "models": {dtype: models.run(dtype) for dtype in (torch.bfloat16, torch.float16)},
     }
     torch.save(results, out)
