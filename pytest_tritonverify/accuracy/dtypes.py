@@ -41,7 +41,6 @@ _INDEX_LIKE = frozenset(
 )
 
 _UINT64: torch.dtype | None = getattr(torch, "uint64", None)
-_64_BIT = frozenset({torch.int64, _UINT64})
 
 _BIT_VIEWS: dict[int, torch.dtype] = {
     1: torch.uint8,
@@ -66,11 +65,6 @@ def is_index_like(dtype: torch.dtype) -> bool:
     return dtype in _INDEX_LIKE
 
 
-def is_64_bit(dtype: torch.dtype) -> bool:
-    """Tell whether an integer dtype has 64 bits."""
-    return dtype in _64_BIT
-
-
 def wide_integers(values: torch.Tensor) -> torch.Tensor:
     """Return integers as int64, exactly; unsigned 64-bit ones by their bits."""
     return values.view(torch.int64) if values.dtype == _UINT64 else values.to(torch.int64)
@@ -90,4 +84,16 @@ def bit_view(values: torch.Tensor) -> torch.Tensor:
 
 def same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Tell whether two flat tensors of one dtype and shape hold the same bits; see `bit_view`."""
+    if _has_words(left) and _has_words(right):
+        return torch.equal(left.view(torch.int64), right.view(torch.int64))
     return torch.equal(bit_view(left), bit_view(right))
+
+
+def _has_words(values: torch.Tensor) -> bool:
+    """Tell whether a flat tensor can be viewed as 64-bit words, which take the fewest steps."""
+    per_word = 8 // values.element_size()
+    return (
+        values.is_contiguous()
+        and values.numel() % per_word == 0
+        and values.storage_offset() % per_word == 0
+    )

@@ -3,6 +3,9 @@
 Evaluated in float64 whatever the outputs' dtype is. An element matches iff
 `|actual - golden| <= atol + rtol * |golden|`; 99 % of the finite elements must match, and none may
 exceed `max(max_abs_error_limit, 32 * ULP(|golden|), atol + rtol * |golden|)`.
+
+Nearly all elements can be told to match in float32, which takes a fraction of the time, and no
+limit lies below the tolerance. Only those that float32 leaves in doubt are evaluated in float64.
 """
 
 from __future__ import annotations
@@ -13,14 +16,24 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .floats import position_of
+from .floats import Block, blocks, greater
 from .limits import ECO_LIMIT_ULPS, ECO_REQUIRED_PERCENT, EcoLimits, FloatFormat
 from .offenders import Addressing, Offender, WorstElements
+from .peaks import Peaks
 from .ulp import ulp
 from .verdict import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
+
+    from .floats import Elements
+
+_CERTAIN = 1 - 2**-20
+"""Share of the tolerance within which float32 decides.
+
+The float32 difference, the two roundings of `difference - rtol * |golden|` and that of `atol` err
+by 2^-24 of the tolerance each, or by 2^-149 where they are subnormal.
+"""
 
 
 @dataclass
@@ -30,7 +43,7 @@ class EcosystemTally:
     Attributes:
         dtype: The golden's dtype as text, for the metrics.
         limits: The table's row.
-        form: The golden's number format.
+        form: The golden's number format, float32 or narrower.
     """
 
     dtype: str
@@ -40,75 +53,90 @@ class EcosystemTally:
     _matched: int = 0
     _over: int = 0
     _max_abs_diff: float = 0.0
+    _max_rounded: float = 0.0
     _worst: WorstElements = field(default_factory=WorstElements)
+
+    def fresh(self) -> EcosystemTally:
+        """Return a tally of the same rule that has taken in nothing yet."""
+        return EcosystemTally(self.dtype, self.limits, self.form)
+
+    def merge(self, later: EcosystemTally) -> None:
+        """Take in what was found in a later part of the tensors."""
+        self._total += later._total
+        self._matched += later._matched
+        self._over += later._over
+        self._max_abs_diff = greater(self._max_abs_diff, later._max_abs_diff)
+        self._max_rounded = greater(self._max_rounded, later._max_rounded)
+        self._worst.merge(later._worst)
 
     def add_equal(self, values: torch.Tensor, finite: int) -> None:  # noqa: ARG002 - protocol
         """Take in a piece that is equal on both sides: every finite element matches."""
         self._total += finite
         self._matched += finite
 
-    def add(
-        self,
-        positions: torch.Tensor | int,
-        golden: torch.Tensor,
-        actual: torch.Tensor,
-        original: torch.Tensor,
-    ) -> None:
-        """Take in elements that are finite on both sides."""
-        expected = golden.to(torch.float64)
-        difference = actual.to(torch.float64).sub_(expected).abs_()
-        magnitude = expected.abs()
+    def add(self, elements: Elements) -> None:
+        """Take in elements that are finite on both sides, placeholders apart."""
+        self._total += elements.count
+        self._matched += elements.count
+        self._raise_greatest(elements)
+        certain = self.limits.atol * _CERTAIN
+        # A difference that overflowed, in the cast or in float32, hides all others here.
+        if not math.isfinite(elements.greatest):
+            self._evaluate_all(elements, blocks(elements))
+        elif elements.greatest > certain:
+            excess = self._excess(elements)
+            if excess.greatest > certain:
+                self._evaluate_all(elements, blocks(elements, excess.listed_from(certain)))
+
+    def _excess(self, elements: Elements) -> Peaks:
+        """Return what of the differences the relative part of the tolerance leaves, rounded."""
+        excess, share = elements.golden.abs(), self.limits.rtol * _CERTAIN
+        return Peaks.of(torch.sub(elements.difference.values, excess, alpha=share, out=excess))
+
+    def _raise_greatest(self, elements: Elements) -> None:
+        # Rounding keeps the order: the greatest difference rounds to the greatest rounded one.
+        if elements.greatest == 0 or elements.greatest < self._max_rounded:
+            return
+        self._max_rounded = greater(self._max_rounded, elements.greatest)
+        golden, actual = elements.golden, elements.actual
+        if math.isfinite(elements.greatest):
+            golden, actual = elements.difference.around(elements.greatest, golden, actual)
+        exact = float(_exact_difference(golden.to(torch.float64), actual).max())
+        self._max_abs_diff = greater(self._max_abs_diff, exact)
+
+    def _evaluate_all(self, elements: Elements, chosen: Iterable[Block]) -> None:
+        for block in chosen:
+            self._evaluate(elements, block)
+
+    def _evaluate(self, elements: Elements, block: Block) -> None:
+        """Evaluate a block as the standard says."""
+        golden = block.golden.to(torch.float64)
+        difference = _exact_difference(golden, block.actual)
+        magnitude = golden.abs()
         # rtol is a power of two, so the product is exact and the sum is rounded once.
         tolerance = magnitude * self.limits.rtol + self.limits.atol
-        # A difference that overflowed in the cast is infinite or NaN: neither is "<=".
         matches = difference <= tolerance
-        count = difference.numel()
-        matched = int(torch.count_nonzero(matches))
-        self._total += count
-        self._matched += matched
-        # max() of the tensor propagates NaN, max() of Python does not.
-        greatest = float(difference.max())
-        if not greatest <= self._max_abs_diff:
-            self._max_abs_diff = greatest
-        if matched < count:
-            failing = torch.nonzero(~matches).flatten()
-            self._examine(
-                positions,
-                failing,
-                (
-                    magnitude[failing],
-                    difference[failing],
-                    tolerance[failing],
-                    golden[failing],
-                    original[failing],
-                ),
-            )
-
-    def _examine(
-        self,
-        positions: torch.Tensor | int,
-        failing: torch.Tensor,
-        values: Sequence[torch.Tensor],
-    ) -> None:
-        """Hold the unmatched elements against the absolute limit and keep the worst."""
-        magnitude, difference, tolerance, golden, original = values
-        limit = (ulp(magnitude, self.form) * ECO_LIMIT_ULPS).clamp_(
-            min=self.limits.max_abs_error_limit
-        )
-        limit = torch.maximum(limit, tolerance)
+        # A difference that overflowed in the cast is infinite or NaN: neither is "<=".
+        missed = matches.numel() - int(torch.count_nonzero(matches))
+        if not missed:
+            return
+        self._matched -= missed
+        limit = ulp(magnitude, self.form).mul_(ECO_LIMIT_ULPS)
+        limit = torch.maximum(limit.clamp_(min=self.limits.max_abs_error_limit), tolerance)
         within = difference <= limit
-        self._over += int(torch.count_nonzero(~within))
+        self._over += within.numel() - int(torch.count_nonzero(within))
         severities = difference / limit
-        for chosen in self._worst.select(severities):
-            allowed = tolerance if within[chosen] else limit
+        for at in self._worst.select(severities.masked_fill_(matches, -1.0)):
+            index = int(block.indices[at])
+            allowed = tolerance if within[at] else limit
             self._worst.add(
                 Offender(
-                    severity=severities[chosen].item(),
-                    position=position_of(positions, int(failing[chosen])),
-                    got=original[chosen].item(),
-                    expected=golden[chosen].item(),
-                    difference=difference[chosen].item(),
-                    allowed=allowed[chosen].item(),
+                    severity=severities[at].item(),
+                    position=elements.start + index,
+                    got=elements.original[index].item(),
+                    expected=golden[at].item(),
+                    difference=difference[at].item(),
+                    allowed=allowed[at].item(),
                 )
             )
 
@@ -152,3 +180,7 @@ class EcosystemTally:
             f"greatest difference: {self._max_abs_diff}",
             *self._worst.lines(addressing, self._total - self._matched),
         )
+
+
+def _exact_difference(golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
+    return actual.to(torch.float64).sub_(golden).abs_()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 
-from .chunks import Chunk, chunk_pairs
-from .dtypes import bit_view, is_64_bit, kind_of, same_bits, wide_integers
+from .chunks import Chunk, over_chunks
+from .distances import integer_at, integer_distances
+from .dtypes import bit_view, kind_of, same_bits
 from .offenders import Addressing, Offender, WorstElements
 from .verdict import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from .distances import Distances
     from .verdict import Category
-
-_HALF_BITS = 32
-_HALF_MASK = (1 << _HALF_BITS) - 1
 
 
 def compare_bits(golden: torch.Tensor, actual: torch.Tensor) -> Finding:
@@ -30,42 +30,48 @@ def compare_bits(golden: torch.Tensor, actual: torch.Tensor) -> Finding:
     Returns:
         The finding; `violation_count` counts elements, not bits.
     """
-    violations = 0
-    worst = WorstElements()
     words = 2 if golden.is_complex() else 1
-    for start, expected, got in chunk_pairs(golden, actual):
-        if same_bits(expected, got):
-            continue
-        differs = (bit_view(expected) != bit_view(got)).view(-1, words).any(dim=-1)
-        pairs = expected.view(-1, words), got.view(-1, words)
-        violations += _note_first(worst, Chunk(start // words, *pairs), differs, _value_and_bits)
+
+    def scan(pieces: Iterator[Chunk]) -> _ExactTally:
+        tally = _ExactTally()
+        for start, expected, got in pieces:
+            if same_bits(expected, got):
+                continue
+            differs = (bit_view(expected) != bit_view(got)).view(-1, words).any(dim=-1)
+            pairs = expected.view(-1, words), got.view(-1, words)
+            tally.add_first(Chunk(start // words, *pairs), differs, _value_and_bits)
+        return tally
+
+    found = _merged(over_chunks(golden, actual, scan))
     metrics: dict[str, object] = {
         "category": "non_compute",
         "dtype": str(golden.dtype),
-        "violation_count": violations,
+        "violation_count": found.violations,
         "total_elements": golden.numel(),
     }
-    summary = f"{violations} of {golden.numel()} elements differ in their bits (0 allowed)"
-    return _finding(metrics, summary, violations, worst, golden)
+    summary = f"{found.violations} of {golden.numel()} elements differ in their bits (0 allowed)"
+    return found.finding(metrics, summary, golden)
 
 
 def compare_bools(golden: torch.Tensor, actual: torch.Tensor) -> Finding:
     """Compare boolean tensors of one shape for equality."""
-    violations = 0
-    worst = WorstElements()
-    for piece in chunk_pairs(golden, actual):
-        if torch.equal(piece.golden, piece.actual):
-            continue
-        differs = piece.golden != piece.actual
-        violations += _note_first(worst, piece, differs, torch.Tensor.item)
+
+    def scan(pieces: Iterator[Chunk]) -> _ExactTally:
+        tally = _ExactTally()
+        for piece in pieces:
+            if not same_bits(piece.golden, piece.actual):
+                tally.add_first(piece, piece.golden != piece.actual, torch.Tensor.item)
+        return tally
+
+    found = _merged(over_chunks(golden, actual, scan))
     metrics: dict[str, object] = {
         "category": "bool_output",
         "dtype": str(golden.dtype),
-        "violation_count": violations,
+        "violation_count": found.violations,
         "total_finite": golden.numel(),
     }
-    summary = f"{violations} of {golden.numel()} elements differ (0 allowed)"
-    return _finding(metrics, summary, violations, worst, golden)
+    summary = f"{found.violations} of {golden.numel()} elements differ (0 allowed)"
+    return found.finding(metrics, summary, golden)
 
 
 def compare_integers(
@@ -82,25 +88,66 @@ def compare_integers(
     Returns:
         The finding; `max_abs_diff` is exact, None for empty tensors.
     """
-    violations = 0
-    greatest = 0
-    worst = WorstElements()
-    wide = is_64_bit(golden.dtype) or is_64_bit(actual.dtype)
     same_dtype = golden.dtype == actual.dtype
-    for piece in chunk_pairs(golden, actual):
-        if same_dtype and same_bits(piece.golden, piece.actual):
-            continue
-        high, low = _distances(piece, wide=wide)
-        top = high.max()
-        greatest = max(greatest, (int(top) << _HALF_BITS) + int(low[high == top].max()))
-        beyond = (high > 0) | (low > tolerance)
-        failing = torch.nonzero(beyond).flatten()
-        violations += failing.numel()
-        severities = high[failing].double() * 2.0**_HALF_BITS + low[failing]
-        for chosen in worst.select(severities):
-            at = int(failing[chosen])
+
+    def scan(pieces: Iterator[Chunk]) -> _ExactTally:
+        tally = _ExactTally()
+        for piece in pieces:
+            if not (same_dtype and same_bits(piece.golden, piece.actual)):
+                tally.add_integers(piece, tolerance)
+        return tally
+
+    found = _merged(over_chunks(golden, actual, scan))
+    metrics = _integer_metrics(
+        category, str(golden.dtype), found.violations, golden.numel(), found.greatest, tolerance
+    )
+    return found.finding(metrics, _integer_summary(metrics), golden)
+
+
+@dataclass
+class _ExactTally:
+    """What was found in some pieces."""
+
+    violations: int = 0
+    greatest: int = 0
+    worst: WorstElements = field(default_factory=WorstElements)
+
+    def merge(self, later: _ExactTally) -> None:
+        self.violations += later.violations
+        self.greatest = max(self.greatest, later.greatest)
+        self.worst.merge(later.worst)
+
+    def add_first(
+        self, piece: Chunk, differs: torch.Tensor, show: Callable[[torch.Tensor], object]
+    ) -> None:
+        """Take in a piece with its differing elements, of which the first are kept."""
+        failing = torch.nonzero(differs).flatten()
+        self.violations += failing.numel()
+        for at in failing[: self.worst.room].tolist():
+            self.worst.add(
+                Offender(
+                    severity=0.0,
+                    position=piece.start + at,
+                    got=show(piece.actual[at]),
+                    expected=show(piece.golden[at]),
+                )
+            )
+
+    def add_integers(self, piece: Chunk, tolerance: int) -> None:
+        """Take in a piece of integers, of which the furthest apart are kept."""
+        for start, distances in integer_distances(piece.golden, piece.actual):
+            self.greatest = max(self.greatest, distances.greatest)
+            if distances.greatest > tolerance:
+                self._add_failing(piece, start, distances, tolerance)
+
+    def _add_failing(self, piece: Chunk, start: int, distances: Distances, tolerance: int) -> None:
+        failing = distances.beyond(tolerance)
+        self.violations += failing.numel()
+        severities = distances.rounded(failing)
+        for chosen in self.worst.select(severities):
+            at = start + int(failing[chosen])
             got, expected = integer_at(piece.actual, at), integer_at(piece.golden, at)
-            worst.add(
+            self.worst.add(
                 Offender(
                     severity=severities[chosen].item(),
                     position=piece.start + at,
@@ -110,10 +157,17 @@ def compare_integers(
                     allowed=tolerance,
                 )
             )
-    metrics = _integer_metrics(
-        category, str(golden.dtype), violations, golden.numel(), greatest, tolerance
-    )
-    return _finding(metrics, _integer_summary(metrics), violations, worst, golden)
+
+    def finding(self, metrics: dict[str, object], summary: str, golden: torch.Tensor) -> Finding:
+        details = self.worst.lines(Addressing(tuple(golden.shape)), self.violations)
+        return Finding(self.violations == 0, metrics, summary, details)
+
+
+def _merged(parts: list[_ExactTally]) -> _ExactTally:
+    first, *others = parts
+    for later in others:
+        first.merge(later)
+    return first
 
 
 def compare_python_integers(
@@ -133,36 +187,6 @@ def compare_python_integers(
             "total_elements": 1,
         }
     return Finding(violations == 0, metrics, summary, details if violations else ())
-
-
-def integer_at(values: torch.Tensor, index: int) -> int:
-    """Return one element of a flat integer tensor as an exact Python integer."""
-    value = int(wide_integers(values[index : index + 1]).item())
-    return value + (1 << 64) if value < 0 and not values.dtype.is_signed else value
-
-
-def _distances(piece: Chunk, *, wide: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return `|actual - golden|` as two int64 tensors: `high * 2**32 + low`, low below 2**32.
-
-    Two 64-bit integers can lie further apart than 64 bits can say.
-    """
-    if not wide:
-        distance = wide_integers(piece.actual).sub(wide_integers(piece.golden)).abs_()
-        return distance >> _HALF_BITS, distance & _HALF_MASK
-    golden_high, golden_low = _halves(piece.golden)
-    actual_high, actual_low = _halves(piece.actual)
-    high, low = actual_high - golden_high, actual_low - golden_low
-    # Negate where negative, then borrow so that low is not negative; shifts round down.
-    negative = (high < 0) | ((high == 0) & (low < 0))
-    high, low = torch.where(negative, -high, high), torch.where(negative, -low, low)
-    return high + (low >> _HALF_BITS), low & _HALF_MASK
-
-
-def _halves(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Split integers into `high * 2**32 + low` with `0 <= low < 2**32`."""
-    bits = wide_integers(values)
-    high = bits >> _HALF_BITS
-    return high if values.dtype.is_signed else high & _HALF_MASK, bits & _HALF_MASK
 
 
 def _integer_metrics(
@@ -185,26 +209,6 @@ def _integer_summary(metrics: dict[str, object]) -> str:
     )
 
 
-def _note_first(
-    worst: WorstElements,
-    piece: Chunk,
-    differs: torch.Tensor,
-    show: Callable[[torch.Tensor], object],
-) -> int:
-    """Keep the first differing elements of a piece; return how many differ."""
-    failing = torch.nonzero(differs).flatten()
-    for at in failing[: worst.room].tolist():
-        worst.add(
-            Offender(
-                severity=0.0,
-                position=piece.start + at,
-                got=show(piece.actual[at]),
-                expected=show(piece.golden[at]),
-            )
-        )
-    return failing.numel()
-
-
 def _value_and_bits(element: torch.Tensor) -> str:
     """Return an element of one number, or of two parts, with its bits: `-0.0 (0x80000000)`."""
     digits = 2 * element.element_size()
@@ -217,14 +221,3 @@ def _value_and_bits(element: torch.Tensor) -> str:
     if element.numel() > 1:
         value = complex(element[0].item(), element[1].item())
     return f"{value} ({bits})"
-
-
-def _finding(
-    metrics: dict[str, object],
-    summary: str,
-    violations: int,
-    worst: WorstElements,
-    golden: torch.Tensor,
-) -> Finding:
-    details = worst.lines(Addressing(tuple(golden.shape)), violations)
-    return Finding(violations == 0, metrics, summary, details)

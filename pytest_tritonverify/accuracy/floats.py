@@ -3,47 +3,85 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 
-from .chunks import chunk_pairs
+from .chunks import Chunk, over_chunks
 from .dtypes import dtype_name, same_bits
 from .limits import CAST_BOUNDS
-from .nonfinite import NonFinite
+from .nonfinite import NonFinite, all_finite, non_finite
+from .peaks import Peaks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Self
+
     from .offenders import Addressing
     from .verdict import Finding
+
+
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A run of elements that are finite on both sides, among placeholders for those that aren't.
+
+    All numbers but `original` are held in float64 where the golden is float64, else in float32,
+    which holds every narrower format exactly.
+
+    Attributes:
+        start: Flat position of the first one.
+        golden: Real values, shape `[n]`, n > 0; one in a placeholder.
+        actual: The implementation's values rounded to the golden's dtype; overflow of the cast
+            shows as infinity or NaN here. One in a placeholder, which no rule objects to.
+        original: The implementation's values before the cast, in any dtype.
+        difference: `|actual - golden|`, rounded; overflow of the subtraction shows as infinity.
+        placeholders: How many elements are none.
+    """
+
+    start: int
+    golden: torch.Tensor
+    actual: torch.Tensor
+    original: torch.Tensor
+    difference: Peaks
+    placeholders: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are, placeholders apart."""
+        return self.golden.numel() - self.placeholders
+
+    @cached_property
+    def greatest(self) -> float:
+        """The greatest difference; NaN where one is NaN."""
+        return self.difference.greatest
 
 
 class FloatTally(Protocol):
     """A rule that is fed with finite values and says at the end whether it holds."""
 
+    def fresh(self) -> Self:
+        """Return the same rule that has taken in nothing yet."""
+
+    def merge(self, later: Self) -> None:
+        """Take in what the same rule found in a later part of the tensors."""
+
     def add_equal(self, values: torch.Tensor, finite: int) -> None:
         """Take in a piece that is bit for bit equal on both sides.
 
         Args:
-            values: The golden's values, as in `add`, shape `[n]`, non-finite ones included.
+            values: The golden's values in any dtype that torch's operators know, shape `[n]`,
+                non-finite ones included.
             finite: How many of them are finite.
         """
 
-    def add(
-        self,
-        positions: torch.Tensor | int,
-        golden: torch.Tensor,
-        actual: torch.Tensor,
-        original: torch.Tensor,
-    ) -> None:
-        """Take in elements that are finite on both sides.
-
-        Args:
-            positions: Flat positions, shape `[n]`, or the first one of a run.
-            golden: Real values, shape `[n]`, n > 0; float8 is held in float32.
-            actual: The implementation's values rounded to the golden's dtype and held like it;
-                overflow of the cast shows as infinity or NaN here.
-            original: The implementation's values before the cast.
-        """
+    def add(self, elements: Elements) -> None:
+        """Take in elements that are finite on both sides, placeholders apart."""
 
     def finding(self, addressing: Addressing) -> Finding:
         """Return what was found."""
@@ -52,9 +90,9 @@ class FloatTally(Protocol):
 def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -> NonFinite:
     """Feed a rule with a pair of tensors and compare their non-finite values on the way.
 
-    Pieces that are equal bit for bit take a short cut. Once non-finite values were found to
-    differ, the rule is no longer fed: its finding decides nothing then. Complex tensors are judged
-    as their parts, real and imaginary side by side.
+    Pieces that are equal bit for bit take a short cut. A piece in which non-finite values were
+    found to differ is not fed to the rule: its finding decides nothing then. Complex tensors are
+    judged as their parts, real and imaginary side by side.
 
     Args:
         golden: A floating-point or complex tensor.
@@ -64,24 +102,71 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     Returns:
         The comparison of the non-finite values.
     """
+
+    def scan(pieces: Iterator[Chunk]) -> tuple[FloatTally, NonFinite]:
+        part, found = tally.fresh(), NonFinite()
+        for piece in pieces:
+            _take_in(piece, part, found)
+        return part, found
+
     nonfinite = NonFinite()
-    same_dtype = golden.dtype == actual.dtype
-    for start, left, right in chunk_pairs(golden, actual):
-        expected, got = measurable(left), measurable(right)
-        if same_dtype and same_bits(left, right):
-            tally.add_equal(expected, nonfinite.add_equal(expected))
-            continue
-        mask = nonfinite.add(start, expected, got)
-        if not nonfinite.agree:
-            continue
-        positions: torch.Tensor | int = start
-        if mask is not None:
-            if not mask.any():
-                continue
-            positions = torch.nonzero(mask).flatten() + start
-            expected, got = expected[mask], got[mask]
-        tally.add(positions, expected, got if same_dtype else _cast(got, left.dtype), got)
+    for part, found in over_chunks(golden, actual, scan):
+        tally.merge(part)
+        nonfinite.merge(found)
     return nonfinite
+
+
+def _take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
+    start, golden, actual = piece
+    same_dtype = golden.dtype == actual.dtype
+    if same_dtype and same_bits(golden, actual):
+        values = measurable(golden)
+        tally.add_equal(values, nonfinite.add_equal(values))
+        return
+    elements = _elements(start, golden, actual)
+    # NaN and infinities on either side leave one of the two among the differences; only a cast
+    # may lose them.
+    if not math.isfinite(elements.greatest) or not (same_dtype or all_finite(elements.original)):
+        elements = _set_apart(elements, nonfinite, same_dtype=same_dtype)
+    nonfinite.add_finite(elements.count)
+    if nonfinite.agree:
+        tally.add(elements)
+
+
+def _elements(start: int, golden: torch.Tensor, actual: torch.Tensor) -> Elements:
+    wide = torch.float64 if golden.dtype == torch.float64 else torch.float32
+    original = measurable(actual)
+    got = original if actual.dtype == golden.dtype else _cast(original, golden.dtype)
+    expected, got = golden.to(wide), got.to(wide)
+    return Elements(start, expected, got, original, _difference(expected, got))
+
+
+def _difference(golden: torch.Tensor, actual: torch.Tensor) -> Peaks:
+    return Peaks.of(torch.sub(actual, golden).abs_())
+
+
+def _set_apart(elements: Elements, nonfinite: NonFinite, *, same_dtype: bool) -> Elements:
+    """Compare non-finite values and put placeholders in their places."""
+    marks = non_finite(elements.difference.values)
+    if not same_dtype:
+        marks |= non_finite(elements.original)
+    suspects = torch.nonzero(marks).flatten()
+    apart = nonfinite.add(
+        suspects + elements.start,
+        elements.golden.index_select(0, suspects),
+        elements.original.index_select(0, suspects),
+    )
+    places = suspects[apart]
+    golden = elements.golden.index_fill(0, places, 1.0)
+    actual = elements.actual.index_fill(0, places, 1.0)
+    return Elements(
+        elements.start,
+        golden,
+        actual,
+        elements.original,
+        _difference(golden, actual),
+        places.numel(),
+    )
 
 
 def measurable(values: torch.Tensor) -> torch.Tensor:
@@ -101,6 +186,49 @@ def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return rounded.masked_fill((values < bounds[0]) | (values > bounds[1]), math.nan)
 
 
-def position_of(positions: torch.Tensor | int, offset: int) -> int:
-    """Return the flat position of a piece's element; see `FloatTally.add`."""
-    return positions + offset if isinstance(positions, int) else int(positions[offset])
+def greater(left: float, right: float) -> float:
+    """Return the greater of two numbers; NaN where one is NaN, like torch and unlike `max`."""
+    return left if math.isnan(left) or right <= left else right
+
+
+def blocks(elements: Elements, chosen: torch.Tensor | None = None) -> Iterator[Block]:
+    """Yield elements by blocks, for work that takes a dozen float64 temporaries.
+
+    Args:
+        elements: The elements.
+        chosen: Indices of some of them, ascending; all where it is None.
+    """
+    count = elements.golden.numel() if chosen is None else chosen.numel()
+    for start in range(0, count, _BLOCK):
+        block = slice(start, min(count, start + _BLOCK))
+        if chosen is None:
+            yield Block(
+                range(block.start, block.stop),
+                elements.golden[block],
+                elements.actual[block],
+                elements.difference.values[block],
+            )
+        else:
+            indices = chosen[block]
+            yield Block(
+                indices,
+                elements.golden.index_select(0, indices),
+                elements.actual.index_select(0, indices),
+                elements.difference.values.index_select(0, indices),
+            )
+
+
+class Block(NamedTuple):
+    """Some of a run of elements; see `Elements`.
+
+    Attributes:
+        indices: Their offsets in the run.
+        golden: Shape `[m]`, m at most 2^14.
+        actual: Shape `[m]`.
+        difference: Shape `[m]`.
+    """
+
+    indices: torch.Tensor | range
+    golden: torch.Tensor
+    actual: torch.Tensor
+    difference: torch.Tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .distances import integer_at
 from .dtypes import dtype_name, is_index_like
 from .ecosystem import EcosystemTally
 from .exact import (
@@ -12,7 +13,6 @@ from .exact import (
     compare_bools,
     compare_integers,
     compare_python_integers,
-    integer_at,
 )
 from .floats import scan_floats
 from .limits import FLOAT_FORMATS, cap_limits, eco_limits, npu_limits

@@ -22,6 +22,12 @@ def all_finite(values: torch.Tensor) -> bool:
     return math.isfinite(low.item()) and math.isfinite(high.item())
 
 
+def non_finite(values: torch.Tensor) -> torch.Tensor:
+    """Return a mask of a tensor's NaN and infinities."""
+    # Vectorised by torch, unlike its predicates: x - x is zero, or NaN, which counts as true.
+    return torch.sub(values, values).bool()
+
+
 @dataclass
 class _Side:
     """Non-finite counts of one side."""
@@ -35,6 +41,11 @@ class _Side:
         self.positive += int(torch.count_nonzero(values == math.inf))
         self.negative += int(torch.count_nonzero(values == -math.inf))
 
+    def merge(self, later: _Side) -> None:
+        self.nan += later.nan
+        self.positive += later.positive
+        self.negative += later.negative
+
     def infinities(self) -> str:
         return f"{self.positive} +Inf and {self.negative} -Inf"
 
@@ -47,7 +58,11 @@ class _Mismatches:
     first: list[tuple[int, float, float]] = field(default_factory=list)
 
     def add(
-        self, start: int, mask: torch.Tensor, golden: torch.Tensor, actual: torch.Tensor
+        self,
+        positions: torch.Tensor,
+        mask: torch.Tensor,
+        golden: torch.Tensor,
+        actual: torch.Tensor,
     ) -> None:
         found = int(torch.count_nonzero(mask))
         if not found:
@@ -55,8 +70,13 @@ class _Mismatches:
         self.count += found
         room = MAX_POSITIONS - len(self.first)
         if room > 0:
-            for offset in torch.nonzero(mask).flatten()[:room].tolist():
-                self.first.append((start + offset, golden[offset].item(), actual[offset].item()))
+            for at in torch.nonzero(mask).flatten()[:room].tolist():
+                place = int(positions[at]), golden[at].item(), actual[at].item()
+                self.first.append(place)
+
+    def merge(self, later: _Mismatches) -> None:
+        self.count += later.count
+        self.first = (self.first + later.first)[:MAX_POSITIONS]
 
     def text(self, addressing: Addressing) -> str:
         return ", ".join(
@@ -86,39 +106,54 @@ class NonFinite:
         """Whether no mismatch was seen so far."""
         return self._nan.count == 0 and self._infinity.count == 0
 
-    def add(self, start: int, golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor | None:
-        """Take in a piece.
+    def merge(self, later: NonFinite) -> None:
+        """Take in what was found in a later part of the tensors."""
+        self.total += later.total
+        self.finite += later.finite
+        self._golden.merge(later._golden)
+        self._actual.merge(later._actual)
+        self._nan.merge(later._nan)
+        self._infinity.merge(later._infinity)
+
+    def add_finite(self, count: int) -> None:
+        """Take in elements that are known to be finite on both sides."""
+        self.total += count
+        self.finite += count
+
+    def add(
+        self, positions: torch.Tensor, golden: torch.Tensor, actual: torch.Tensor
+    ) -> torch.Tensor:
+        """Take in elements among which non-finite ones are.
+
+        Those that are finite on both sides are not counted: see `add_finite`.
 
         Args:
-            start: Flat position of its first element.
-            golden: Real values, shape `[n]`, n > 0, of a dtype that torch's predicates know.
+            positions: Flat positions, ascending, shape `[n]`.
+            golden: Real values, shape `[n]`, of a dtype that torch's predicates know.
             actual: Real values before any cast, shape `[n]`.
 
         Returns:
-            A mask of shape `[n]` of the elements finite on both sides; None when all are.
+            A mask of shape `[n]` of the elements that are non-finite on a side.
         """
-        self.total += golden.numel()
-        if all_finite(golden) and all_finite(actual):
-            self.finite += golden.numel()
-            return None
+        mask = non_finite(golden) | non_finite(actual)
+        self.total += int(torch.count_nonzero(mask))
         self._golden.add(golden)
         self._actual.add(actual)
-        self._nan.add(start, golden.isnan() != actual.isnan(), golden, actual)
+        self._nan.add(positions, golden.isnan() != actual.isnan(), golden, actual)
         signs_differ = (golden == math.inf) != (actual == math.inf)
         signs_differ |= (golden == -math.inf) != (actual == -math.inf)
-        self._infinity.add(start, signs_differ, golden, actual)
-        mask = torch.isfinite(golden) & torch.isfinite(actual)
-        self.finite += int(torch.count_nonzero(mask))
+        self._infinity.add(positions, signs_differ, golden, actual)
         return mask
 
     def add_equal(self, values: torch.Tensor) -> int:
         """Take in a piece that is bit for bit equal on both sides; return its finite count."""
-        self.total += values.numel()
         finite = values.numel()
         if not all_finite(values):
-            self._golden.add(values)
-            self._actual.add(values)
-            finite = int(torch.count_nonzero(torch.isfinite(values)))
+            others = values[non_finite(values)]
+            self._golden.add(others)
+            self._actual.add(others)
+            finite -= others.numel()
+        self.total += values.numel()
         self.finite += finite
         return finite
 

@@ -16,17 +16,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .floats import position_of
+from .floats import Block, blocks, greater
 from .limits import MERE_EPSILON, NPU_REQUIRED_PERCENT, CapLimits, NpuLimits
 from .offenders import Addressing, Offender, WorstElements
 from .verdict import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from .floats import Elements
+
+
+class _Measured(NamedTuple):
+    """What the three tests look at, element by element: `[n]` each, in one dtype."""
+
+    magnitude: torch.Tensor
+    difference: torch.Tensor
+    relative: torch.Tensor
+    cap: torch.Tensor
 
 
 @dataclass
@@ -44,10 +53,25 @@ class NpuBenchmarkTally:
     _matched: int = 0
     _small: int = 0
     _violations: int = 0
-    _relative_sum: float = 0.0
+    _relative_sums: list[float] = field(default_factory=list)
     _max_abs_diff: float = 0.0
     _failing: int = 0
     _worst: WorstElements = field(default_factory=WorstElements)
+
+    def fresh(self) -> NpuBenchmarkTally:
+        """Return a tally of the same rule that has taken in nothing yet."""
+        return NpuBenchmarkTally(self.limits, self.cap)
+
+    def merge(self, later: NpuBenchmarkTally) -> None:
+        """Take in what was found in a later part of the tensors."""
+        self._total += later._total
+        self._matched += later._matched
+        self._small += later._small
+        self._violations += later._violations
+        self._relative_sums += later._relative_sums
+        self._max_abs_diff = greater(self._max_abs_diff, later._max_abs_diff)
+        self._failing += later._failing
+        self._worst.merge(later._worst)
 
     def add_equal(self, values: torch.Tensor, finite: int) -> None:
         """Take in a piece that is equal on both sides: all match, all errors are zero."""
@@ -56,59 +80,67 @@ class NpuBenchmarkTally:
         magnitude = _evaluated(values).abs()
         self._small += int(torch.count_nonzero(magnitude < self.limits.small_value_threshold))
 
-    def add(
-        self,
-        positions: torch.Tensor | int,
-        golden: torch.Tensor,
-        actual: torch.Tensor,
-        original: torch.Tensor,
-    ) -> None:
-        """Take in elements that are finite on both sides."""
+    def add(self, elements: Elements) -> None:
+        """Take in elements that are finite on both sides, placeholders apart."""
+        self._total += elements.count
+        self._matched += elements.count
+        self._max_abs_diff = greater(self._max_abs_diff, elements.greatest)
+        measured = self._measure(elements.golden, elements.difference.values)
+        self._relative_sums.append(float(measured.relative.sum(dtype=torch.float64)))
+        small = self._indices_of_small(measured.magnitude)
+        self._small += small.numel()
+        # Where no other element comes near a bound, the small ones are all that is left to test.
+        for block in blocks(elements, small if self._clear(measured) else None):
+            self._evaluate(elements, block)
+
+    def _measure(self, golden: torch.Tensor, difference: torch.Tensor) -> _Measured:
+        magnitude = golden.abs()
+        relative = magnitude + MERE_EPSILON
+        torch.div(difference, relative, out=relative)
+        cap = (magnitude * self.cap.rtol).add_(self.cap.atol)
+        return _Measured(magnitude, difference, relative, cap)
+
+    def _indices_of_small(self, magnitude: torch.Tensor) -> torch.Tensor:
+        if float(magnitude.min()) >= self.limits.small_value_threshold:
+            return torch.empty(0, dtype=torch.int64)
+        return torch.nonzero(magnitude < self.limits.small_value_threshold).flatten()
+
+    def _clear(self, measured: _Measured) -> bool:
+        """Tell whether all elements are within the cap and all relative errors below the bound."""
+        if not float(measured.relative.max()) < self.limits.rel_threshold:
+            return False
+        return float(torch.sub(measured.difference, measured.cap).max()) <= 0
+
+    def _evaluate(self, elements: Elements, block: Block) -> None:
+        """Evaluate a block as the standard says."""
         limits = self.limits
-        expected = _evaluated(golden)
-        difference = (_evaluated(actual) - expected).abs_()
-        magnitude = expected.abs()
-        relative = difference / (magnitude + MERE_EPSILON)
+        measured = self._measure(block.golden, block.difference)
+        magnitude, difference, relative, cap = measured
         small = magnitude < limits.small_value_threshold
         matches = torch.where(
             small, difference <= limits.small_value_error, relative <= limits.rel_threshold
         )
-        cap = magnitude * self.cap.rtol + self.cap.atol
         within = difference <= cap
-        self._total += difference.numel()
-        self._small += int(torch.count_nonzero(small))
-        self._matched += int(torch.count_nonzero(matches))
+        self._matched -= int(torch.count_nonzero(~matches))
         self._violations += int(torch.count_nonzero(~within))
-        self._relative_sum += float(relative.sum(dtype=torch.float64))
-        greatest = float(difference.max())
-        if not greatest <= self._max_abs_diff:
-            self._max_abs_diff = greatest
         # An element that matches may still be what lifts the mean to its bound.
-        failing = torch.nonzero(~(matches & within & (relative < limits.rel_threshold))).flatten()
-        if failing.numel():
-            self._failing += failing.numel()
-            values = (magnitude, difference, cap, golden, original)
-            self._examine(positions, failing, [value[failing] for value in values])
-
-    def _examine(
-        self,
-        positions: torch.Tensor | int,
-        failing: torch.Tensor,
-        values: Sequence[torch.Tensor],
-    ) -> None:
-        magnitude, difference, cap, golden, original = values
-        severities = difference / cap
-        for chosen in self._worst.select(severities):
-            size = magnitude[chosen].item()
-            found = difference[chosen].item()
+        sound = matches & within & (relative < limits.rel_threshold)
+        failing = sound.numel() - int(torch.count_nonzero(sound))
+        if not failing:
+            return
+        self._failing += failing
+        severities = (difference / cap).masked_fill_(sound, -1.0)
+        for at in self._worst.select(severities):
+            index = int(block.indices[at])
+            found = difference[at].item()
             self._worst.add(
                 Offender(
-                    severity=severities[chosen].item(),
-                    position=position_of(positions, int(failing[chosen])),
-                    got=original[chosen].item(),
-                    expected=golden[chosen].item(),
+                    severity=severities[at].item(),
+                    position=elements.start + index,
+                    got=elements.original[index].item(),
+                    expected=elements.golden[index].item(),
                     difference=found,
-                    allowed=self._allowed(size, found, cap[chosen].item()),
+                    allowed=self._allowed(magnitude[at].item(), found, cap[at].item()),
                 )
             )
 
@@ -124,7 +156,7 @@ class NpuBenchmarkTally:
     def finding(self, addressing: Addressing) -> Finding:
         """Return the verdict, with the documented metrics; without elements all three hold."""
         total = self._total
-        mere = self._relative_sum / total if total else None
+        mere = _sum(self._relative_sums) / total if total else None
         checks = {
             "max_error_cap": self._violations == 0,
             "required_matched_ratio": self._matched * 100 >= NPU_REQUIRED_PERCENT * total,
@@ -177,6 +209,14 @@ class NpuBenchmarkTally:
 def _evaluated(values: torch.Tensor) -> torch.Tensor:
     """Return values in the dtype they are judged in: precision is raised, never lowered."""
     return values if values.dtype == torch.float64 else values.to(torch.float32)
+
+
+def _sum(values: list[float]) -> float:
+    """Return the sum of non-negative numbers, rounded once, whatever their order."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
 
 
 def _finite(value: float | None) -> float | None:

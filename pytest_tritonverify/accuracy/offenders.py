@@ -75,20 +75,24 @@ class WorstElements:
         """Return which of a piece's failing elements are worth describing.
 
         Args:
-            severities: Greater is worse, shape `[n]`, in order of position; NaN is worst.
+            severities: Greater is worse, shape `[n]`, in order of position; NaN is worst, and
+                negative ones don't fail.
 
         Returns:
             At most `limit` indices into `severities`, ascending.
         """
         if severities.numel() == 0:
             return []
-        ranked = torch.nan_to_num(severities, nan=math.inf, posinf=math.inf)
-        if len(self._kept) == self.limit and float(ranked.max()) <= self._kept[-1].severity:
+        greatest = float(severities.max())
+        if len(self._kept) == self.limit and greatest <= self._kept[-1].severity:
             return []
+        ranked = torch.nan_to_num(severities, nan=math.inf, posinf=math.inf)
         if ranked.numel() <= self.limit:
-            return list(range(ranked.numel()))
+            return [index for index, severity in enumerate(ranked.tolist()) if severity >= 0]
         # topk breaks ties as it likes: take all above its last value, then the earliest equals.
-        last = torch.topk(ranked, self.limit).values[-1]
+        last = float(torch.topk(ranked, self.limit).values[-1])
+        if last < 0:
+            return [int(index) for index in torch.nonzero(ranked >= 0)]
         above = torch.nonzero(ranked > last).flatten()
         equal = torch.nonzero(ranked == last).flatten()[: self.limit - above.numel()]
         return [int(index) for index in torch.cat((above, equal)).sort().values]
@@ -100,6 +104,11 @@ class WorstElements:
         self._kept.append(offender)
         self._kept.sort(key=lambda kept: (-kept.severity, kept.position))
         del self._kept[self.limit :]
+
+    def merge(self, later: WorstElements) -> None:
+        """Keep the worst of these and of those found in a later part of the tensors."""
+        for offender in later._kept:
+            self.add(offender)
 
     def lines(self, addressing: Addressing, total: int) -> tuple[str, ...]:
         """Return the text that lists them.

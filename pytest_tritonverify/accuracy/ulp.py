@@ -26,13 +26,9 @@ def ulp(magnitudes: torch.Tensor, form: FloatFormat) -> torch.Tensor:
     Returns:
         A float64 tensor of the same shape; every element is an exact power of two.
     """
-    # frexp's mantissa lies in [0.5, 1): its exponent is one above floor(log2 x), and 0 for zero.
-    exponents = torch.frexp(magnitudes).exponent.to(torch.int64)
-    exponents.sub_(1 + form.mantissa_bits).clamp_(min=form.smallest_subnormal_exponent)
-    exponents.masked_fill_(magnitudes == 0, form.smallest_subnormal_exponent)
-    return _powers_of_two(exponents)
-
-
-def _powers_of_two(exponents: torch.Tensor) -> torch.Tensor:
-    """Return exact powers of two: `exp2`, `pow` and `ldexp` promise no exactness."""
-    return ((exponents + _FLOAT64_BIAS) << _FLOAT64_MANTISSA_BITS).view(torch.float64)
+    # A narrower format's values are normal in float64: the bits say floor(log2 x), zero apart.
+    exponents = magnitudes.view(torch.int64) >> _FLOAT64_MANTISSA_BITS
+    exponents.sub_(_FLOAT64_BIAS + form.mantissa_bits)
+    exponents.clamp_(min=form.smallest_subnormal_exponent)
+    # `exp2`, `pow` and `ldexp` promise no exactness.
+    return exponents.add_(_FLOAT64_BIAS).mul_(1 << _FLOAT64_MANTISSA_BITS).view(torch.float64)
