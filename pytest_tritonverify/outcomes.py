@@ -1,0 +1,150 @@
+"""Outcomes of runs by their bits, and what a golden is like: the judge's own look at tensors.
+
+Imports torch: only what has outcomes at hand imports this module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pytest_tritonverify.evidence.case import GoldenFact
+from pytest_tritonverify.execution import running, tensors, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_tritonverify.execution.wire import Message
+
+# Two goldens that differ by less, relative to the larger one, may do so by rounding alone.
+_MATERIAL = 0.02
+# What is right by any rule is near the golden, relative to its largest element, nearly everywhere.
+_NEAR = 0.1
+_ALIKE = 0.95
+
+
+def digests(result: Message, fd: int | None) -> dict[str, str]:
+    """Return a digest of the type, shape and bits of every tensor that a run left behind.
+
+    Args:
+        result: the description of `outputs` and `changed` that a worker sent.
+        fd: their memory file.
+
+    Returns:
+        Digests by path: `output...`, and `input...` for inputs that the call changed.
+
+    Raises:
+        wire.WireError: an untrusted worker sent what is no result.
+    """
+    if fd is not None:
+        wire.require_sealed(fd)
+    return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+
+
+def golden_facts(
+    call: Mapping[str, Any], golden: Any, other: Any | None, actual: Any, *, fixed: bool
+) -> dict[str, GoldenFact]:
+    """Say what every tensor of a golden is like.
+
+    Args:
+        call: the unpacked arguments.
+        golden: the unpacked `outputs` and `changed` of the reference.
+        other: those for other inputs, None where there are none.
+        actual: the unpacked `outputs` and `changed` of the implementation.
+        fixed: there are no inputs that could have been others.
+    """
+    given = [tensor for _, tensor in running.tensor_leaves(dict(call), "input")]
+    inputs = {_bits(tensor) for tensor in given}
+    others = {} if other is None else dict(_leaves(other))
+    found = dict(_leaves(actual))
+    facts = {}
+    for path, tensor in _leaves(golden):
+        depends: bool | None = False if fixed else None
+        if path in others:
+            depends = _differs(tensor, others[path])
+        facts[path] = GoldenFact(
+            empty=tensor.numel() == 0,
+            constant=_is_constant(tensor),
+            # An input that the call changed is an outcome, too.
+            same_as_input=_bits(tensor) in inputs,
+            depends=depends,
+            resembled=path in found and _resembles(tensor, found[path]),
+        )
+    return facts
+
+
+def _leaves(tree: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if not isinstance(tree, dict) or "outputs" not in tree:
+        raise wire.WireError("what came is no result")
+    yield from running.tensor_leaves(tree["outputs"], "output")
+    changed = tree.get("changed")
+    if not isinstance(changed, dict):
+        raise wire.WireError("what came is no result")
+    for path, tensor in changed.items():
+        if not isinstance(path, str) or not isinstance(tensor, torch.Tensor):
+            raise wire.WireError("what came is no result")
+        yield path, tensor
+
+
+def _digest(tensor: torch.Tensor) -> str:
+    head = f"{tensor.dtype} {tuple(tensor.shape)} ".encode()
+    return hashlib.sha256(head + _bits(tensor)).hexdigest()
+
+
+def _bits(tensor: torch.Tensor) -> bytes:
+    """Return a digest of a tensor's type and of its bits in order, whatever its shape."""
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    raw = torch.empty(0, dtype=torch.uint8)
+    size = flat.element_size()
+    raw.set_(flat.untyped_storage(), flat.storage_offset() * size, (flat.numel() * size,), (1,))
+    return hashlib.sha256(f"{tensor.dtype} ".encode() + raw.numpy().tobytes()).digest()
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    if tensor.numel() == 0:
+        return True
+    size = tensor.element_size()
+    raw = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1, 1)
+    rows = raw.view(torch.uint8).reshape(-1, size)
+    return bool((rows == rows[0]).all())
+
+
+def _resembles(golden: torch.Tensor, actual: torch.Tensor) -> bool:
+    """Whether an outcome may be taken for the golden by any rule of accuracy."""
+    if golden.shape != actual.shape:
+        return False
+    if not golden.numel():
+        return True
+    complex_ = golden.is_complex() or actual.is_complex()
+    wide = torch.complex128 if complex_ else torch.float64
+    expected, got = golden.detach().to(wide), actual.detach().to(wide)
+    finite = torch.isfinite(expected)
+    size = float(expected[finite].abs().max()) if bool(finite.any()) else 0.0
+    near = (got - expected).abs() <= max(_NEAR * size, 1.0 if not _inexact(golden) else 0.0)
+    alike = torch.where(finite, near, ~torch.isfinite(got))
+    return float(alike.double().mean()) >= _ALIKE
+
+
+def _inexact(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _differs(golden: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two goldens differ by more than rounding."""
+    if golden.shape != other.shape or golden.dtype != other.dtype:
+        return True
+    if not _inexact(golden):
+        return not torch.equal(golden, other)
+    wide = torch.complex128 if golden.is_complex() else torch.float64
+    first, second = golden.detach().to(wide), other.detach().to(wide)
+    finite = torch.isfinite(first) & torch.isfinite(second)
+    if not torch.equal(torch.isfinite(first), torch.isfinite(second)):
+        return True
+    if not bool(finite.any()):
+        return False
+    gap = float((first - second)[finite].abs().max())
+    size = float(first[finite].abs().max())
+    return gap > _MATERIAL * size and not math.isnan(gap)
