@@ -1,0 +1,156 @@
+"""Parts of the language that only triton-ascend has, on the interpreter."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.standin import facts, usage
+from pytest_tritonverify.standin.torch_npu import StandinModule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_tritonverify.standin.imports import Imports
+    from pytest_tritonverify.standin.patches import Patches
+
+_WORD = "language.extra"
+_LIBDEVICE = "triton.language.extra.cuda.libdevice"
+_EXTRA = "triton.language.extra"
+_BACKEND = "triton.backends.ascend"
+
+
+class _Alias(ModuleType):
+    """A module under another name."""
+
+    def __init__(self, name: str, target: str) -> None:
+        super().__init__(name)
+        self.__dict__["_target"] = target
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        usage.note(_WORD)
+        return getattr(importlib.import_module(self.__dict__["_target"]), name)
+
+
+def install(imports: Imports, patches: Patches) -> None:
+    """Provide what is missing: nothing where triton-ascend itself is installed."""
+    from triton import language
+
+    for name, function in _FUNCTIONS.items():
+        if not hasattr(language, name):
+            patches.set(language, name, function)
+    for package in ("cann", "ascend"):
+        if importlib.util.find_spec(f"{_EXTRA}.{package}") is not None:
+            continue
+        extension = StandinModule(f"{_EXTRA}.{package}.extension", _WORD, dict(_FUNCTIONS))
+        library = _Alias(f"{_EXTRA}.{package}.libdevice", _LIBDEVICE)
+        parts = {"extension": extension, "libdevice": library}
+        parent = StandinModule(f"{_EXTRA}.{package}", _WORD, dict(parts))
+        parent.__path__ = []
+        for module in (parent, *parts.values()):
+            imports.provide(module.__name__, functools.partial(_the, module), _WORD)
+        patches.set(language.extra, package, parent)
+    if importlib.util.find_spec(_BACKEND) is None:
+        _provide_backend(imports)
+
+
+def _the(module: ModuleType) -> ModuleType:
+    return module
+
+
+def _provide_backend(imports: Imports) -> None:
+    from pytest_tritonverify.standin.accelerator import Accelerator
+    from pytest_tritonverify.standin.triton_driver import Driver
+
+    accelerator = Accelerator("npu")
+    contents: dict[str, dict[str, Any]] = {
+        "": {},
+        ".runtime": {},
+        ".driver": {
+            "NPUUtils": lambda: Driver(accelerator).utils,
+            "NPUDriver": lambda: Driver(accelerator),
+        },
+        ".utils": {"get_ascend_arch_from_env": lambda: facts.NPU_NAME},
+    }
+    for suffix, names in contents.items():
+        module = StandinModule(f"{_BACKEND}{suffix}", "triton.driver", names)
+        module.__path__ = []
+        imports.provide(module.__name__, functools.partial(_the, module), "triton.driver")
+
+
+def _number(value: Any) -> int:
+    """Return a Python number for one of the language: a constant, or a scalar."""
+    value = getattr(value, "value", value)
+    handle = getattr(value, "handle", None)
+    return int(value if handle is None else handle.data.item())
+
+
+def _places(
+    offsets: Sequence[Any], sizes: Sequence[Any], strides: Sequence[Any]
+) -> tuple[slice, ...]:
+    numbers = (map(_number, part) for part in (offsets, sizes, strides))
+    return tuple(
+        slice(start, start + size * step, step) for start, size, step in zip(*numbers, strict=True)
+    )
+
+
+def _block(data: Any, like: Any) -> Any:
+    from triton import language
+    from triton.runtime.interpreter import TensorHandle
+
+    kind = language.block_type(like.dtype, list(data.shape)) if data.shape else like.dtype
+    return language.tensor(TensorHandle(data, like.handle.dtype), kind)
+
+
+def extract_slice(ful: Any, offsets: Any, sizes: Any, strides: Any, **_: Any) -> Any:
+    """Return the part of a block that begins at offsets, of the given sizes, by strides."""
+    data = ful.handle.data[_places(offsets, sizes, strides)]
+    wanted = tuple(_number(size) for size in sizes)
+    if data.shape != wanted:
+        raise ValueError(f"a slice of {wanted} at {offsets} reaches beyond a block of {ful.shape}")
+    return _block(data.copy(), ful)
+
+
+def insert_slice(ful: Any, sub: Any, offsets: Any, sizes: Any, strides: Any, **_: Any) -> Any:
+    """Return a block with a part of it replaced."""
+    data = ful.handle.data.copy()
+    part = _places(offsets, sizes, strides)
+    wanted = tuple(_number(size) for size in sizes)
+    if data[part].shape != wanted:
+        raise ValueError(f"a slice of {wanted} at {offsets} reaches beyond a block of {ful.shape}")
+    data[part] = sub.handle.data.reshape(wanted)
+    return _block(data, ful)
+
+
+def get_element(src: Any, indice: Any, **_: Any) -> Any:
+    """Return one element of a block."""
+    from triton import language
+    from triton.runtime.interpreter import TensorHandle
+
+    data = src.handle.data[tuple(slice(n, n + 1) for n in map(_number, indice))]
+    return language.tensor(TensorHandle(data.reshape(1), src.handle.dtype), src.dtype)
+
+
+def parallel(start: Any, end: Any = None, step: Any = 1, **_: Any) -> range:
+    """Return the numbers of a loop whose rounds may run side by side."""
+    first, last = (0, start) if end is None else (start, end)
+    return range(_number(first), _number(last), _number(step))
+
+
+def _ignored(*_: Any, **__: Any) -> None:
+    """Take advice for a compiler."""
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "extract_slice": extract_slice,
+    "insert_slice": insert_slice,
+    "get_element": get_element,
+    "parallel": parallel,
+    "compile_hint": _ignored,
+    "multibuffer": _ignored,
+}
