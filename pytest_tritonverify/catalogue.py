@@ -57,7 +57,7 @@ class Catalogue:
     Args:
         ask: lists a task's cases in a worker; returns the worker's answer.
         folder: where listings are kept between runs; None keeps none.
-        device: where implementations run, part of the key.
+        device: where implementations run and what is stood in for, part of the key.
     """
 
     def __init__(

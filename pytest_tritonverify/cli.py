@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery
+from pytest_tritonverify.degeneration import command
 from pytest_tritonverify.execution import processes
 from pytest_tritonverify.results import names
 
@@ -44,7 +45,18 @@ def main(arguments: Sequence[str]) -> int:
         description="Judge one pair. Exit status 0: every case passed; 1: anything else.",
     )
     _add_verify_options(verify)
+    check = commands.add_parser(
+        "validate",
+        help="check by its source that an implementation's kernels do the work",
+        description="Check one file without running it. Exit status 0: it passes; 1: anything "
+        "else, a file that can't be read included.",
+    )
+    check.add_argument("file", metavar="FILE", help="the implementation")
+    check.add_argument("--json", action="store_true", help="print the documented JSON")
+    check.add_argument("--non-compute", action="store_true", help="the task only moves data")
     options = parser.parse_args(arguments)
+    if options.command == "validate":
+        return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
     return _verify(options)
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import detection
+from pytest_tritonverify import detection, starting
 from pytest_tritonverify.catalogue import Catalogue
 from pytest_tritonverify.execution.devices import DEVICES, Device
 from pytest_tritonverify.execution.host import Host, HostConfig, HostError
@@ -59,14 +59,16 @@ class Engine:
         if settings.fresh_cache and own_cache is None:
             self.own_cache = tempfile.mkdtemp(prefix="triton_verify_cache_")
         self._judges: dict[Path, PairJudge] = {}
-        self._references: dict[Path, Process] = {}
+        # By task, and by the device that it is stood in for.
+        self._references: dict[tuple[Path, str], Process] = {}
         self._fingerprint: dict[str, Any] | None = None
         self.device_facts: dict[str, Any] = {}
         self.host: Any = None
         self.device: Device = self._resolve(device)
         if self.host is None:
             self.host = self._new_host(self.device)
-        self.catalogue = Catalogue(self._ask_for_cases, cache_folder, self.device.name)
+        surroundings = f"{self.device.name} {settings.standin}"
+        self.catalogue = Catalogue(self._ask_for_cases, cache_folder, surroundings)
 
     def _new_host(self, device: Device) -> Any:
         if self._settings.in_process:
@@ -137,7 +139,7 @@ class Engine:
 
     def _ask_for_cases(self, pair: Pair) -> dict[str, Any]:
         """List a task's cases in a worker of its own; for real where fake tensors won't do."""
-        start = {"role": "describe", "task": str(pair.task), "op_name": pair.op}
+        start = starting.describe(pair, self._settings, self.device.name)
         answer: dict[str, Any] = {}
         for fake in (True, False):
             process = self._process(start, REFERENCE, pair.task.name)
@@ -188,14 +190,20 @@ class Engine:
             )
         return self._judges[pair.implementation]
 
+    def last_cause(self, pair: Pair) -> BaseException | None:
+        """Return the exception of a pair's last case, where everything runs in this process."""
+        judge = self._judges.get(pair.implementation)
+        return judge.last_cause if judge is not None else None
+
     def _reference(self, pair: Pair) -> Process:
         """Return the task's worker; the one of another task ends, as it holds all its inputs."""
-        if pair.task not in self._references:
+        start = starting.reference(pair, self._settings, self.device.name)
+        key = (pair.task, start["standin"])
+        if key not in self._references:
             for process in self._references.values():
                 process.close()
-            start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
-            self._references = {pair.task: self._process(start, REFERENCE, pair.task.name)}
-        return self._references[pair.task]
+            self._references = {key: self._process(start, REFERENCE, pair.task.name)}
+        return self._references[key]
 
     def release(self, pair: Pair) -> None:
         """End the processes of an implementation; its judge remembers the time it has used."""

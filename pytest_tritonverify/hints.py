@@ -40,8 +40,9 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
     if device == "cpu" and _wants_device(error_type, message, code):
         return (
             "This code asks for an accelerator, and this run judges on the CPU, on Triton's "
-            "interpreter. Take the device from the inputs (`x.device`) instead of naming or "
-            "testing for one, or judge on a machine that has it, with --verify-device."
+            "interpreter. Let the CPU stand in for it (--verify-standin=auto, cuda or npu), take "
+            "the device from the inputs (`x.device`) instead of naming or testing for one, or "
+            "judge on a machine that has it, with --verify-device."
         )
     if error_type == "ModuleNotFoundError":
         return "Install the package for the Python that runs pytest, or drop the import."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, terminal
-from pytest_tritonverify.nodes import CaseItem, VerifyFile, VerifyItem
+from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.startup import WORKER_KEY
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ class ActiveHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note on every file which of its cases will be judged."""
-        for file, case_idxs in _selected(session.items).items():
-            file.selected = case_idxs
+        """Note on every file which of its items will be judged."""
+        for file, items in _ours(session.items).items():
+            file.selected = [item.case_idx for item in items if isinstance(item, CaseItem)]
+            file.checks = [item.name for item in items if isinstance(item, CheckItem)]
 
     # Running
 
@@ -72,9 +73,10 @@ class ActiveHooks:
         self._judging = not any(getattr(self._config.option, name, False) for name in dry)
         if not self._judging or self._session.ledger is None:
             return
-        for file, case_idxs in _selected(session.items).items():
-            entries = file.entries
-            self._session.ledger.expect(file.pair, entries, len(entries), case_idxs)
+        for file in _ours(session.items):
+            entries, selected, checks = file.entries, file.selected, file.checks
+            if selected or checks:
+                self._session.expect(file.pair, entries, len(entries), selected, checks)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -156,10 +158,10 @@ class ActiveHooks:
             terminal.summary(self._session, terminalreporter)
 
 
-def _selected(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[int]]:
-    """Return the case numbers among items, by file."""
-    found: dict[VerifyFile, list[int]] = {}
+def _ours(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[VerifyItem]]:
+    """Return our items by file."""
+    found: dict[VerifyFile, list[VerifyItem]] = {}
     for item in items:
-        if isinstance(item, CaseItem):
-            found.setdefault(item.parent, []).append(item.case_idx)
+        if isinstance(item, VerifyItem):
+            found.setdefault(item.parent, []).append(item)
     return found

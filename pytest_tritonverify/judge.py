@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import logging
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import undefined_lanes
-from pytest_tritonverify.execution.wire import WireError, require_sealed
-from pytest_tritonverify.reported import RunFacts
-from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
-from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
+from pytest_tritonverify import starting
+from pytest_tritonverify.case_run import CaseRun
+from pytest_tritonverify.examination import ExecutionExamination
+from pytest_tritonverify.probe.probing import HiddenState
+from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+from pytest_tritonverify.supervision import IMPLEMENTATION, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_tritonverify.accuracy import OutputVerdict
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.comparison import Comparison
     from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.evidence.report import ExecutionReport
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
-    from pytest_tritonverify.explaining import Explanation
+    from pytest_tritonverify.reported import RunFacts
     from pytest_tritonverify.settings import Settings
 
 logger = logging.getLogger("pytest_tritonverify")
@@ -55,6 +54,10 @@ class PairJudge:
         self._spawn = spawn
         self.candidate = self.new_candidate(settings.masked_lanes)
         self._spent = 0.0
+        self._state = HiddenState(settings, device, spawn)
+        # Now, before the implementation runs: it reads the file that could change itself.
+        self._examination = ExecutionExamination(pair, settings, device, reference, spawn)
+        self._outcomes: dict[int, dict[str, str] | None] = {}
         self._expired_by: int | None = None
         self.last_cause: BaseException | None = None
 
@@ -64,14 +67,9 @@ class PairJudge:
         Args:
             masked_lanes: what undefined lanes hold on Triton's interpreter.
         """
-        start = {
-            "role": "candidate",
-            "implementation": str(self.pair.implementation),
-            "task": str(self.pair.task),
-            "guarded": not self.settings.in_process,
-            "masked_lanes": masked_lanes,
-            "interpreter_jobs": self.settings.interpreter_jobs,
-        }
+        start = starting.candidate(
+            self.pair, self.settings, self._device, masked_lanes=masked_lanes
+        )
         return Process(
             lambda: self._spawn(start), IMPLEMENTATION, self.pair.implementation.name, self._device
         )
@@ -90,12 +88,12 @@ class PairJudge:
         self.last_cause = None
         if self._expired_by is not None:
             reason = (
-                f"case {self._expired_by} used up the {_seconds(self.settings.timeout)} "
+                f"case {self._expired_by} used up the {self.settings.timeout:g} s "
                 "that this pair may take (--verify-timeout)"
             )
             return CaseRecord.not_run(case_idx, entry.name, entry.input_desc, reason)
         started = time.monotonic()
-        run = _CaseRun(self, case_idx, entry, total, item_timeout, started)
+        run = CaseRun(self, case_idx, entry, total, item_timeout, started)
         try:
             record = run.judge()
         finally:
@@ -104,6 +102,48 @@ class PairJudge:
         if not self.time_left:
             self._expired_by = case_idx
         return record
+
+    def probe(self, item_timeout: float | None) -> CheckRecord:
+        """Compare what the models of both sides hold; done once.
+
+        Args:
+            item_timeout: seconds that this may take; None leaves the pair's limit.
+        """
+        with self._timed(item_timeout) as deadline:
+            return self._state.record(self.pair, self.reference, deadline)
+
+    def examine(self, entries: Sequence[CaseEntry], item_timeout: float | None) -> ExecutionReport:
+        """Examine the implementation at work, on all cases, in processes of its own.
+
+        Args:
+            entries: the cases as listed.
+            item_timeout: seconds that this may take; None leaves the pair's limit.
+        """
+        with self._timed(item_timeout) as deadline:
+            return self._examination.run(entries, deadline, self._outcomes)
+
+    @contextlib.contextmanager
+    def _timed(self, item_timeout: float | None) -> Iterator[float]:
+        """Book what is done inside on the pair's time; yield the deadline."""
+        started = time.monotonic()
+        try:
+            yield started + min(self.time_left, item_timeout or self.time_left)
+        finally:
+            self._spent += time.monotonic() - started
+
+    def remember(self, case_idx: int, answer: Answer | None) -> None:
+        """Keep the bits of a case's outcome, so that its examination need not run it again.
+
+        Args:
+            case_idx: number of the case.
+            answer: a result that has been read already; None where the run failed.
+        """
+        if self.settings.execution == "off" or self.settings.in_process:
+            return
+        from pytest_tritonverify import outcomes
+
+        found = None if answer is None else outcomes.digests(answer.message["result"], answer.fd)
+        self._outcomes[case_idx] = found
 
     @property
     def time_left(self) -> float:
@@ -123,214 +163,3 @@ class PairJudge:
     def close(self) -> None:
         """End the implementation's process."""
         self.candidate.close()
-
-
-class _CaseRun:
-    """One case on its way through the workers."""
-
-    def __init__(
-        self,
-        judge: PairJudge,
-        case_idx: int,
-        entry: CaseEntry,
-        total: int,
-        item_timeout: float | None,
-        started: float,
-    ) -> None:
-        self._judge = judge
-        self._case_idx = case_idx
-        self._entry = entry
-        self._total = total
-        self._label = f"[用例 {case_idx}/{total}]"
-        self._started = started
-        limit, allowed = judge.time_left, judge.settings.timeout
-        if item_timeout is not None and item_timeout < limit:
-            limit = allowed = item_timeout
-        self._deadline = started + limit
-        self._budget = _seconds(allowed, "秒")
-        self._input_desc = entry.input_desc
-        self._golden_device: str | None = None
-        self._fds: list[int] = []
-        self.cause: BaseException | None = None
-
-    def judge(self) -> CaseRecord:
-        try:
-            return self._judge_case()
-        except Failure as failure:
-            return self._failed(failure)
-        finally:
-            for fd in self._fds:
-                os.close(fd)
-
-    def _judge_case(self) -> CaseRecord:
-        reference, candidate = self._judge.reference, self._judge.candidate
-        reference.post({"op": "inputs", "case_idx": self._case_idx})
-        inputs = self._take(reference.result(self._deadline, self._budget))
-        self._input_desc = inputs.message["input_desc"]
-        self._check_total(inputs.message["total"])
-        outcome: Answer | Failure
-        try:
-            outcome = self._run(candidate, inputs)
-        except Failure as failure:
-            if failure.hopeless:
-                raise
-            outcome = failure
-        # Not before: while the implementation can still change its answer there is no golden
-        # for it to find, in whichever process or file it may look.
-        reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
-        golden = self._take(reference.result(self._deadline, self._budget))
-        self._note_golden(golden.message)
-        if isinstance(outcome, Failure):
-            record, facts = self._failed(outcome), outcome.facts
-        else:
-            comparison = self._compare(candidate, inputs, golden, outcome)
-            record, facts = self._judged(comparison, candidate.output), RunFacts.of(outcome.message)
-        if record.passed or not self._judge.poison_may_matter(facts):
-            return record
-        return self._look_again(record, facts, inputs, golden)
-
-    def _look_again(
-        self, record: CaseRecord, facts: RunFacts | None, inputs: Answer, golden: Answer
-    ) -> CaseRecord:
-        """Find out whether a case fails only because undefined lanes do not hold zeros."""
-        zeros = self._judge.new_candidate("zero")
-        again: RunFacts | None = None
-        passes = False
-        try:
-            actual = self._run(zeros, inputs)
-            again = RunFacts.of(actual.message)
-            passes = self._compare(zeros, inputs, golden, actual).passed
-        except Failure as failure:
-            again = again or failure.facts
-        finally:
-            zeros.close()
-        loads = next((f.undefined_loads for f in (facts, again) if f and f.undefined_loads), ())
-        if not loads:
-            return record
-        if not passes:
-            return undefined_lanes.cleared(record, loads)
-        self.cause = None
-        return undefined_lanes.blamed(record, loads)
-
-    def _run(self, candidate: Process, inputs: Answer) -> Answer:
-        candidate.post({"op": "run", "case": inputs.message["case"]}, inputs.fd)
-        return self._take(candidate.result(self._deadline, self._budget))
-
-    def _take(self, answer: Answer) -> Answer:
-        if answer.fd is not None:
-            self._fds.append(answer.fd)
-        return answer
-
-    def _check_total(self, made: int) -> None:
-        """Refuse a listing that is not the task's: a case left out would pass unseen.
-
-        Raises:
-            Failure: the task makes another number of cases than were listed.
-        """
-        if made != self._total:
-            text = (
-                f"ListingError: {self._judge.pair.task.name} makes {made} cases now, but "
-                f"{self._total} were listed; if it is not its input function that changes, "
-                "remove the listing with --cache-clear"
-            )
-            raise Failure(VERIFIER, "ListingError", text, "inputs")
-
-    def _note_golden(self, message: Message) -> None:
-        self._golden_device = message["golden_device"]
-        fallback = message.get("fallback")
-        if fallback:
-            text = f"{fallback['type']}: {fallback['message']}"
-            logger.warning(
-                "%s golden 落 CPU 时执行失败,回退 golden 到 %s 重试: %s",
-                self._label,
-                str(message["golden_device"]).upper(),
-                text.partition("\n")[0],
-            )
-
-    def _compare(
-        self, candidate: Process, inputs: Answer, golden: Answer, actual: Answer
-    ) -> Comparison:
-        """Compare an answer with the golden.
-
-        Raises:
-            Failure: what the implementation's process sent is no answer.
-        """
-        # These import torch, which a run that compares nothing never does.
-        from pytest_tritonverify.accuracy import Rules
-        from pytest_tritonverify.comparison import Parcel, compare
-
-        settings = self._judge.settings
-        facts = RunFacts.of(actual.message)
-        if settings.masked_lanes == "zero":
-            # Such lanes explain no NaN and no huge number then.
-            facts = dataclasses.replace(facts, undefined_loads=None)
-        try:
-            if actual.fd is not None:
-                require_sealed(actual.fd)
-            return compare(
-                Parcel(inputs.message["case"]["call"], inputs.fd),
-                Parcel(golden.message["result"], golden.fd),
-                Parcel(actual.message["result"], actual.fd),
-                Rules(non_compute=settings.non_compute, exact_int=settings.exact_int),
-                lambda line: logger.info("%s", line),
-                facts,
-            )
-        except (WireError, KeyError) as error:
-            candidate.close()
-            text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
-            raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
-
-    def _judged(self, comparison: Comparison, output: str) -> CaseRecord:
-        return CaseRecord(
-            case_idx=self._case_idx,
-            name=self._entry.name,
-            status=PASSED if comparison.passed else FAILED,
-            input_desc=self._input_desc,
-            seconds=time.monotonic() - self._started,
-            golden_device=self._golden_device,
-            side=None if comparison.passed else IMPLEMENTATION,
-            phase=None if comparison.passed else "compare",
-            error_type=comparison.error_type,
-            error_msg=None if comparison.passed else comparison.message,
-            metrics=comparison.metrics,
-            outputs=[_output_entry(o, comparison.explanations) for o in comparison.outputs],
-            warnings=[{"code": c.code, "message": c.message} for c in comparison.cautions],
-            output=output,
-        )
-
-    def _failed(self, failure: Failure) -> CaseRecord:
-        self.cause = failure.cause
-        return CaseRecord(
-            case_idx=self._case_idx,
-            name=self._entry.name,
-            status=FAILED,
-            input_desc=self._input_desc,
-            seconds=time.monotonic() - self._started,
-            golden_device=self._golden_device,
-            side=failure.side,
-            phase=failure.phase,
-            error_type=failure.error_type,
-            error_msg=failure.message,
-            file=failure.file,
-            line=failure.line,
-            output=failure.output,
-        )
-
-
-def _seconds(value: float, unit: str = " s") -> str:
-    return f"{value:g}{unit}"
-
-
-def _output_entry(output: OutputVerdict, explanations: Mapping[str, Explanation]) -> dict[str, Any]:
-    """Return an output's entry in the record."""
-    explanation = explanations.get(output.path)
-    return {
-        "path": output.path,
-        "passed": output.passed,
-        "category": output.category,
-        "dtype": output.dtype,
-        "shape": list(output.shape) if output.shape is not None else None,
-        "error_type": output.error_type,
-        "metrics": dict(output.metrics) if output.metrics else None,
-        "diagnosis": explanation.diagnosis.to_json() if explanation else None,
-    }

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tritonverify import discovery, display
+from pytest_tritonverify import discovery, display, execution_check, screening
 from pytest_tritonverify.results.ledger import LOAD_ITEM
+from pytest_tritonverify.results.records import SKIPPED
+from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.stash import session_key
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.catalogue import CaseEntry, Listing
     from pytest_tritonverify.discovery import Pair
-    from pytest_tritonverify.results.records import CaseRecord
+    from pytest_tritonverify.results.records import CaseRecord, CheckRecord
     from pytest_tritonverify.session import VerifySession
 
 
@@ -33,6 +35,7 @@ class VerifyFile(pytest.File):
         self.class_line = discovery.class_line(pair.implementation, "ModelNew") or 1
         self.entries: tuple[CaseEntry, ...] = ()
         self.selected: list[int] = []
+        self.checks: list[str] = []
 
     @property
     def verify_session(self) -> VerifySession:
@@ -40,13 +43,21 @@ class VerifyFile(pytest.File):
         return self.config.stash[session_key]
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield one item a case, or one that fails where the cases can't be listed."""
-        listing = self.verify_session.engine.catalogue.list(self.pair)
+        """Yield checks and one item a case, or one that fails where no cases can be listed."""
+        session = self.verify_session
+        listing = session.engine.catalogue.list(self.pair)
         self.entries = listing.cases
         if not self.entries:
             yield self._item(LoadItem, LOAD_ITEM, listing=listing)
+            return
+        if session.screening.wanted:
+            yield self._item(ScreeningItem, screening.CHECK)
+        if session.probing:
+            yield self._item(ProbeItem, HIDDEN_STATE)
         for case_idx, entry in enumerate(self.entries, 1):
             yield self._item(CaseItem, entry.name, case_idx=case_idx, entry=entry)
+        if session.observing:
+            yield self._item(ExecutionItem, execution_check.CHECK)
 
     def _item(self, kind: type[VerifyItem], name: str, **facts: Any) -> VerifyItem:
         # A node id that pytest makes itself loses --lf for some names on pytest 9.2.
@@ -83,6 +94,17 @@ class VerifyItem(pytest.Item):
         """Locate the item at `class ModelNew`."""
         return self.path, self.parent.class_line - 1, self.name
 
+    def _account(self, **outcome: Any) -> dict[str, Any]:
+        """Return an outcome together with what else is to be judged of the pair."""
+        file = self.parent
+        return file.verify_session.payload(
+            self.pair,
+            total=len(file.entries),
+            selected=file.selected,
+            checks=file.checks,
+            **outcome,
+        )
+
     def location_of(self, file: str | None, line: int | None) -> tuple[Path, int]:
         """Return where a failure is shown: in the user's file, else at `class ModelNew`."""
         if file is None or line is None:
@@ -94,6 +116,76 @@ class VerifyItem(pytest.Item):
             return path.relative_to(self.config.invocation_params.dir)
         except ValueError:
             return path
+
+
+class CheckItem(VerifyItem):
+    """An item that judges a pair as a whole."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.record: CheckRecord | None = None
+
+    def conclude(self, record: CheckRecord) -> None:
+        """Publish an outcome.
+
+        Raises:
+            CaseFailure: it is a failure.
+        """
+        self.record = record
+        self.payload = self._account(check=record.to_json())
+        if not record.passed:
+            raise CaseFailure(record.message)
+        if record.status == SKIPPED:
+            raise pytest.skip.Exception(record.message or "", _use_item_location=True)
+        if record.message is not None:
+            self.add_report_section("call", f"{record.name} (only reported)", record.message)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the record; anything else is a fault of the plugin and keeps its traceback."""
+        record = self.record
+        if record is None or record.passed or self.config.getoption("fulltrace", default=False):
+            return super().repr_failure(excinfo, style)
+        path, line = self.location_of(record.file, record.line)
+        return display.failure(path, line, record.error_type or "", record.message or "")
+
+
+class ScreeningItem(CheckItem):
+    """The static degeneration check."""
+
+    def runtest(self) -> None:
+        """Read the implementation's source.
+
+        Raises:
+            CaseFailure: it computes elsewhere than in its kernels.
+        """
+        record = self.parent.verify_session.screening.record(self.pair)
+        if record is not None:
+            self.conclude(record)
+
+
+class ProbeItem(CheckItem):
+    """The hidden-state probe."""
+
+    def runtest(self) -> None:
+        """Compare what the models of both sides hold.
+
+        Raises:
+            CaseFailure: a parameter or buffer differs.
+        """
+        self.conclude(self.parent.verify_session.probe(self.pair, self.timeout))
+
+
+class ExecutionItem(CheckItem):
+    """The check at run time."""
+
+    def runtest(self) -> None:
+        """Run all cases again under observation.
+
+        Raises:
+            CaseFailure: the kernels are not what computes.
+        """
+        file = self.parent
+        self.conclude(file.verify_session.examine(self.pair, file.entries, self.timeout))
 
 
 class CaseItem(VerifyItem):
@@ -114,15 +206,10 @@ class CaseItem(VerifyItem):
         """
         session = self.parent.verify_session
         self.record = session.run_case(self.pair, self.case_idx, self.parent.entries, self.timeout)
-        self.payload = session.payload(
-            self.pair,
-            record=self.record.to_json(),
-            total=len(self.parent.entries),
-            selected=self.parent.selected,
-        )
+        self.payload = self._account(record=self.record.to_json())
         self._publish(self.record)
         if not self.record.passed:
-            cause = session.engine.judge(self.pair).last_cause
+            cause = session.engine.last_cause(self.pair)
             # Nothing that user code raises may end or skip the item in its own way.
             raise cause if isinstance(cause, Exception) else CaseFailure(self.record.error_msg)
 
@@ -152,7 +239,10 @@ class CaseItem(VerifyItem):
         if record is None or record.passed or self.config.getoption("fulltrace", default=False):
             return super().repr_failure(excinfo, style)
         path, line = self.location_of(record.file, record.line)
-        return display.failure(path, line, record.error_type or "", record.error_msg or "")
+        text = record.error_msg or ""
+        if record.phase in CHECKS:
+            text = f"{text.partition(chr(10))[0]}\nNot run; the item `{record.phase}` says more."
+        return display.failure(path, line, record.error_type or "", text)
 
 
 class LoadItem(VerifyItem):

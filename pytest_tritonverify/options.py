@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.settings import DEVICE_CHOICES, MASKED_LANES_CHOICES, START_CHOICES
+from pytest_tritonverify.settings import (
+    AUTOTUNE_CHOICES,
+    DEGENERATION_CHOICES,
+    DEVICE_CHOICES,
+    EXECUTION_CHOICES,
+    HIDDEN_STATE_CHOICES,
+    MASKED_LANES_CHOICES,
+    STANDIN_CHOICES,
+    START_CHOICES,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -13,9 +22,24 @@ if TYPE_CHECKING:
 _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
     ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("determinism", "Run each side twice on one case and warn where the runs differ"),
     ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
     ("fresh-cache", "Compile into an empty Triton cache of this run's own"),
     ("keep-cache", "With --verify-fresh-cache: keep that cache and print where it is"),
+)
+# Options whose ini value is the same text.
+_PLAIN_INI = (
+    "device",
+    "timeout",
+    "output",
+    "start",
+    "degeneration",
+    "execution",
+    "hidden_state",
+    "standin",
+    "autotune",
+    "masked_lanes",
+    "interpreter_jobs",
 )
 
 
@@ -62,6 +86,35 @@ def add_options(parser: pytest.Parser) -> None:
         choices=START_CHOICES,
     )
     add(
+        "degeneration",
+        "What becomes of an implementation that computes in PyTorch instead of Triton, by its "
+        "source: strict (default) fails it, partial allows torch operators beside kernels that "
+        "do real work, warn only reports",
+        choices=DEGENERATION_CHOICES,
+    )
+    add(
+        "execution",
+        "What becomes of one whose kernels are seen not to do the work when it runs",
+        choices=EXECUTION_CHOICES,
+    )
+    add(
+        "hidden-state",
+        "Whether weights and buffers of both models are compared before the first case",
+        choices=HIDDEN_STATE_CHOICES,
+    )
+    add(
+        "standin",
+        "Which accelerator the CPU stands in for, so that code written for it can be judged; auto "
+        "goes by what the pair's source asks for",
+        choices=STANDIN_CHOICES,
+    )
+    add(
+        "autotune",
+        "Which configurations of autotuned kernels are judged: the first after pruning (default "
+        "on the CPU), or all of them, one by one and on the same buffers",
+        choices=AUTOTUNE_CHOICES,
+    )
+    add(
         "masked-lanes",
         "What a masked tl.load without `other` yields where the mask is off, on the CPU: poison "
         "(default) shows kernels that use it, zero is what Triton's interpreter does",
@@ -83,5 +136,5 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("verify_dirs", "Folders in which pairs are searched", type="paths", default=[])
     for name in ("op", "impl"):
         parser.addini(f"verify_{name}", f"As --verify-{name}", type="args", default=[])
-    for name in ("device", "timeout", "output", "start", "masked_lanes", "interpreter_jobs"):
-        parser.addini(f"verify_{name}", f"As --verify-{name}", default="")
+    for name in _PLAIN_INI:
+        parser.addini(f"verify_{name}", f"As --verify-{name.replace('_', '-')}", default="")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _MOST = 64
 _LARGEST = 1 << 62
+# Each is a run of the implementation.
+_MOST_CONFIGURATIONS = 1000
+_KINDS = ("cuda", "npu")
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,38 @@ class UndefinedLoad:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Which configuration of an autotuned kernel ran.
+
+    Attributes:
+        kernel: its name.
+        count: how many configurations there were.
+        index: the one that ran, from 0; None where all did.
+        name: of that configuration, such as "BLOCK=64, num_warps=4".
+    """
+
+    kernel: str
+    count: int
+    index: int | None
+    name: str
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """What is known of a run besides its outputs.
 
     Attributes:
         launches: the distinct launches.
         undefined_loads: the loads that left lanes undefined; None where nobody looked.
+        choices: what ran of autotuned kernels.
+        standin: the `kind` of device that was stood in for, and what was `used` of it; None where
+            nothing was.
     """
 
     launches: tuple[Launch, ...] = ()
     undefined_loads: tuple[UndefinedLoad, ...] | None = None
+    choices: tuple[Choice, ...] = ()
+    standin: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, message: Message) -> RunFacts:
@@ -74,6 +99,8 @@ class RunFacts:
         return cls(
             tuple(_launches(message.get("launches"))),
             None if loads is None else tuple(_loads(loads)),
+            tuple(_choices(message.get("configurations"))),
+            _standin(message.get("standin")),
         )
 
 
@@ -108,6 +135,23 @@ def _loads(value: object) -> Iterator[UndefinedLoad]:
         file, line, lanes = _text(entry.get("file")), entry.get("line"), entry.get("lanes")
         if file and _is_count(line) and _is_count(lanes):
             yield UndefinedLoad(file, line, lanes)
+
+
+def _choices(value: object) -> Iterator[Choice]:
+    for entry in _entries(value):
+        kernel, name = _text(entry.get("kernel")), _text(entry.get("name"))
+        count, index = entry.get("count"), entry.get("index")
+        known = index is None or (_is_count(index) and index < _MOST_CONFIGURATIONS)
+        if kernel and _is_count(count) and count <= _MOST_CONFIGURATIONS and known:
+            yield Choice(kernel, count, index, name)
+
+
+def _standin(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, dict) or value.get("kind") not in _KINDS:
+        return None
+    words = value.get("used")
+    used = [_text(word)[:40] for word in words[:_MOST]] if isinstance(words, list) else []
+    return {"kind": value["kind"], "used": sorted({word for word in used if word})}
 
 
 def _text(value: object) -> str:

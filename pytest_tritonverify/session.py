@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import discovery
-from pytest_tritonverify.results.records import CaseRecord
+from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
+from pytest_tritonverify.screening import Screening
 from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class VerifySession:
         findings: the pairs found by walking, and what is odd about the folders.
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
+        screening: the static check of implementations.
     """
 
     settings: Settings
@@ -39,7 +42,11 @@ class VerifySession:
     findings: Findings
     engine: Engine
     ledger: Ledger | None = None
+    screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.screening = Screening(self.settings)
 
     def run_case(
         self,
@@ -50,10 +57,63 @@ class VerifySession:
     ) -> CaseRecord:
         """Judge one case."""
         entry = entries[case_idx - 1]
+        refusal = self.screening.refusal(pair)
+        objection = refusal
+        if objection is None and case_idx == 1 and self.probing:
+            objection = self.probe(pair, item_timeout)
+        if objection is not None and not objection.passed:
+            return CaseRecord.refused(case_idx, entry.name, entry.input_desc, objection)
         if self.ledger is not None:
             self.ledger.start(pair, case_idx, entry.name)
         judge = self.engine.judge(pair)
-        return judge.run_case(case_idx, entry, len(entries), item_timeout)
+        record = judge.run_case(case_idx, entry, len(entries), item_timeout)
+        if not self.engine.device.interpreted:
+            return record
+        return interpreter_doubts.doubted(record, self.engine.fingerprint())
+
+    @property
+    def probing(self) -> bool:
+        """Whether the models of both sides are compared."""
+        return self.settings.hidden_state != "off"
+
+    @property
+    def observing(self) -> bool:
+        """Whether implementations are examined at run time: not where nothing is isolated."""
+        return self.settings.execution != "off" and not self.settings.in_process
+
+    def probe(self, pair: Pair, item_timeout: float | None) -> CheckRecord:
+        """Compare what the models of both sides hold; a mismatch is case 1's failure, too."""
+        refusal = self.screening.refusal(pair)
+        if refusal is not None:
+            return CheckRecord.passed_over(HIDDEN_STATE, refusal)
+        return self.engine.judge(pair).probe(item_timeout)
+
+    def examine(
+        self, pair: Pair, entries: Sequence[CaseEntry], item_timeout: float | None
+    ) -> CheckRecord:
+        """Run a pair's cases again under observation and draw the conclusion."""
+        refusal = self.screening.refusal(pair)
+        if refusal is not None:
+            return CheckRecord.passed_over(execution_check.CHECK, refusal)
+        report = self.engine.judge(pair).examine(entries, item_timeout)
+        partial = self.settings.degeneration == "partial"
+        return execution_check.concluded(report, self.settings.execution, partial=partial)
+
+    def expect(
+        self,
+        pair: Pair,
+        entries: Sequence[CaseEntry],
+        total: int,
+        selected: Sequence[int],
+        checks: Sequence[str],
+    ) -> None:
+        """Enter into the ledger what is to be judged; the static check counts in any selection."""
+        if self.ledger is None:
+            return
+        self.ledger.expect(pair, entries, total, selected, checks)
+        screened = self.screening.record(pair)
+        if screened is not None:
+            self.ledger.add_check(pair, screened, None)
 
     def payload(self, pair: Pair, **content: Any) -> dict[str, Any]:
         """Return what a report carries to the process with the ledger, as plain data."""
@@ -84,7 +144,8 @@ class VerifySession:
             if pair is None or listing is None or not listing.cases:
                 continue
             selected = [k for k, entry in enumerate(listing.cases, 1) if entry.name in wanted]
-            self.ledger.expect(pair, listing.cases, len(listing.cases), selected)
+            checks = [name for name in CHECKS if name in wanted]
+            self.expect(pair, listing.cases, len(listing.cases), selected, checks)
 
     def _pair(self, implementation: Path) -> Pair | None:
         known = (*self.findings.pairs, *self.activation.named)
@@ -100,11 +161,13 @@ class VerifySession:
         if self.ledger is None or pair is None:
             return
         environment = payload["environment"]
-        if "record" in payload:
+        if "total" in payload:
             # Does nothing where the cases were announced.
-            self.ledger.expect(pair, (), payload["total"], payload["selected"])
-            record = CaseRecord.from_json(payload["record"])
-            self.ledger.add(pair, record, environment)
+            self.expect(pair, (), payload["total"], payload["selected"], payload["checks"])
+        if "record" in payload:
+            self.ledger.add(pair, CaseRecord.from_json(payload["record"]), environment)
+        elif "check" in payload:
+            self.ledger.add_check(pair, CheckRecord.from_json(payload["check"]), environment)
         elif payload["error_type"] is None:
             self.ledger.add_empty(pair, environment)
         else:

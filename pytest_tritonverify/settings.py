@@ -15,11 +15,23 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
 START_CHOICES = ("auto", "fork", "spawn")
+DEGENERATION_CHOICES = ("strict", "partial", "warn", "off")
+EXECUTION_CHOICES = ("fail", "warn", "off")
+HIDDEN_STATE_CHOICES = ("fail", "off")
+STANDIN_CHOICES = ("auto", "npu", "cuda", "off")
+AUTOTUNE_CHOICES = ("first", "all")
 MASKED_LANES_CHOICES = ("poison", "zero")
 
 
 class SettingsError(ValueError):
     """A setting that can't be followed; the text is for the user."""
+
+
+def _cores() -> int:
+    """Return this process's share of the cores that it may use: pytest-xdist runs several."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +47,12 @@ class Settings:
         exact_int: integer outputs of float inputs must agree exactly.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
+        degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
+        execution: policy of the check at run time, one of `EXECUTION_CHOICES`.
+        standin: which accelerator the CPU stands in for, one of `STANDIN_CHOICES`.
+        autotune: which configurations of autotuned kernels are judged.
+        determinism: run each side twice and compare the runs bit for bit.
+        hidden_state: whether the models of both sides are compared.
         masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
         interpreter_jobs: processes over which a long launch is spread on the CPU.
         in_process: run everything in the judge, for debuggers.
@@ -51,8 +69,14 @@ class Settings:
     exact_int: bool = False
     output: Path | None = None
     start: str = "auto"
+    degeneration: str = "strict"
+    execution: str = "fail"
+    standin: str = "auto"
+    autotune: str = "first"
+    determinism: bool = False
+    hidden_state: str = "fail"
     masked_lanes: str = "poison"
-    interpreter_jobs: int = field(default_factory=lambda: _cores())
+    interpreter_jobs: int = field(default_factory=_cores)
     in_process: bool = False
     allow_conftest: bool = False
     fresh_cache: bool = False
@@ -96,6 +120,16 @@ class Settings:
             exact_int=bool(given("exact_int")),
             output=(cwd / output).absolute() if output else None,
             start=_choice("start", given("start") or "auto", START_CHOICES),
+            degeneration=_choice(
+                "degeneration", given("degeneration") or "strict", DEGENERATION_CHOICES
+            ),
+            execution=_choice("execution", given("execution") or "fail", EXECUTION_CHOICES),
+            standin=_choice("standin", given("standin") or "auto", STANDIN_CHOICES),
+            autotune=_choice("autotune", given("autotune") or "first", AUTOTUNE_CHOICES),
+            determinism=bool(given("determinism")),
+            hidden_state=_choice(
+                "hidden_state", given("hidden_state") or "fail", HIDDEN_STATE_CHOICES
+            ),
             masked_lanes=_choice(
                 "masked_lanes", given("masked_lanes") or "poison", MASKED_LANES_CHOICES
             ),
@@ -152,10 +186,3 @@ def _jobs(value: Any) -> int:
     if jobs < 1:
         raise SettingsError(f"--verify-interpreter-jobs: {value!r} is less than 1")
     return jobs
-
-
-def _cores() -> int:
-    """Return this process's share of the cores that it may use: pytest-xdist runs several."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)

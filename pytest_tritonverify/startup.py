@@ -182,6 +182,7 @@ def _session(
         ledger = Ledger(
             settings.output,
             {"non_compute": settings.non_compute},
+            {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )
     return VerifySession(settings, activation, findings, engine, ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.results.records import TIMEOUT
+from pytest_tritonverify.results.records import TIMEOUT, WARNED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,11 +83,12 @@ def _operators(accounts: list[PairAccount], cwd: Path) -> list[str]:
 
 def _row(account: PairAccount, operator: str) -> tuple[str, ...]:
     seconds = sum(record.seconds for record in account.records.values())
+    seconds += sum(check.seconds for check in account.checks.values())
     if account.load_failure is not None:
         verdict = f"failed: {account.load_failure['error_type']}"
     elif account.green:
         verdict = "passed"
-    elif not account.selected:
+    elif not account.total:
         verdict = "failed: no cases"
     else:
         verdict = f"failed: {_kinds(account)}"
@@ -102,6 +103,10 @@ def _row(account: PairAccount, operator: str) -> tuple[str, ...]:
 
 
 def _kinds(account: PairAccount) -> str:
+    objection = account.objection
+    if objection is not None:
+        number = objection.regression_type
+        return (objection.error_type or "Error") + (f", type {number}" if number else "")
     kinds: dict[str, int] = {}
     for record in account.records.values():
         if not record.passed:
@@ -130,6 +135,7 @@ def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[
                 f"{label}: only {len(account.selected)} of {account.total} cases were selected, "
                 f"so {account.path.name} was left as it was"
             )
+        notes += _standins(account, label)
         notes += _warnings(account, label)
     return [*notes, *_half_pairs(session)]
 
@@ -140,16 +146,34 @@ def _result_files(paths: list[Path], cwd: Path) -> list[str]:
     return [f"result: {_short(path, cwd)}" for path in paths]
 
 
+def _standins(account: PairAccount, label: str) -> list[str]:
+    """Say where the CPU answered for an accelerator."""
+    found: dict[str, set[str]] = {}
+    for record in account.records.values():
+        if record.standin is not None:
+            found.setdefault(record.standin["kind"], set()).update(record.standin["used"])
+    return [
+        f"{label}: the CPU stood in for {kind} ({', '.join(sorted(used)) or 'nothing was asked'})"
+        for kind, used in found.items()
+    ]
+
+
 def _warnings(account: PairAccount, label: str) -> list[str]:
     """Say every distinct warning of a pair once, with the cases that it concerns."""
     cases: dict[str, list[int]] = {}
     for case_idx, record in sorted(account.records.items()):
         for warning in record.warnings:
             cases.setdefault(warning["message"], []).append(case_idx)
-    return [
+    found = [
+        f"warning: {label}, {check.name}: {(check.message or '').partition(chr(10))[0]}"
+        for check in account.checks.values()
+        if check.status == WARNED
+    ]
+    found += [
         f"warning: {label}, case {', '.join(map(str, numbers))}: {message}"
         for message, numbers in cases.items()
     ]
+    return found
 
 
 def _short(path: Path, cwd: Path) -> str:

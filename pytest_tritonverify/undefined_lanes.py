@@ -30,9 +30,7 @@ def blamed(record: CaseRecord, loads: Sequence[UndefinedLoad]) -> CaseRecord:
         record: the failure with poison.
         loads: the loads that left lanes undefined, at least one.
     """
-    places = "\n".join(
-        f"  {load}: the load left {_lanes(load.lanes)} undefined" for load in loads
-    )
+    places = "\n".join(f"  {load}: the load left {_lanes(load.lanes)} undefined" for load in loads)
     original = (record.error_msg or "").partition("\n")[0]
     text = _TEXT.format(name=ERROR_TYPE, places=places, original=original)
     return dataclasses.replace(

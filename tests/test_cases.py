@@ -38,6 +38,9 @@ class Case:
     def options(self) -> tuple[str, ...]:
         chosen = self.expected.get("cli", {})
         options = ["--verify-non-compute"] if chosen.get("non_compute") else []
+        if self.expected["expect"].get("static_types"):
+            # Their counts are those of a run without that gate.
+            options += ["--verify-degeneration=warn", "--verify-execution=off"]
         if self.expected.get("worker_dies") == "hang":
             # A loaded machine needs a multiple of it for the cases before.
             options.append(f"--verify-timeout={4 * chosen['timeout']}")
@@ -49,15 +52,7 @@ def _cases(root: Path) -> list[Case]:
     return [Case(f.parent, json.loads(f.read_text(encoding="utf-8"))) for f in files]
 
 
-# Their verdicts rest on parts that this version does not have.
-_HIDDEN_STATE = {
-    "32_hidden_weights_other_distribution",
-    "33_hidden_rng_order",
-    "65_hidden_state_before_compile_error",
-}
-_CASES = [
-    case for case in (*_cases(_VERDICTS), *_cases(_BROKEN)) if case.folder.name not in _HIDDEN_STATE
-]
+_CASES = [*_cases(_VERDICTS), *_cases(_BROKEN)]
 
 # What differs where implementations run on a GPU: total, passed, error types.
 _ON_CUDA: dict[str, tuple[int, int, list[str]]] = {
@@ -66,7 +61,11 @@ _ON_CUDA: dict[str, tuple[int, int, list[str]]] = {
     "59_reference_refuses_cpu": (1, 1, []),
     "64_kernel_does_not_compile": (3, 2, ["CompilationError"]),
     "does_not_compile": (2, 1, ["CompilationError"]),
-    "hard_coded_cuda": (2, 2, []),
+}
+
+# The second case returns what the first one computed, without a launch: more than a wrong value.
+_AS_A_CHEAT: dict[str, tuple[int, int, list[str]]] = {
+    "09_result_cached_by_shape": (2, 0, ["PyTorchFallback"]),
 }
 
 # What differs in the interpreter of earlier versions of triton: a maximum there keeps NaN.
@@ -124,6 +123,7 @@ def judged(device: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, d
 def test_verdict(case: Case, device: str, judged: dict[str, dict[str, Any]]) -> None:
     result, expect = judged[case.folder.name], case.expected["expect"]
     documented = (expect["total_cases"], expect["passed_cases"], expect["error_types"])
+    documented = _AS_A_CHEAT.get(case.folder.name, documented)
     total, passed, kinds = _EXCEPTIONS[device].get(case.folder.name, documented)
     counts = (result["total_cases"], result["passed_cases"])
     assert counts == (total, passed), result["failures"]
@@ -221,12 +221,6 @@ def test_changed_input_is_warned_about(judged: dict[str, dict[str, Any]]) -> Non
 def test_index_rule_is_warned_about(judged: dict[str, dict[str, Any]]) -> None:
     (case,) = judged["24_argmax_off_by_one_spec_hole"]["cases"]
     assert [warning["code"] for warning in case["warnings"]] == ["index_by_quantisation_rule"]
-
-
-def test_hard_coded_device_gets_a_hint(device: str, judged: dict[str, dict[str, Any]]) -> None:
-    assert (device == "cuda") == (not judged["hard_coded_cuda"]["failures"])
-    for failure in judged["hard_coded_cuda"]["failures"]:
-        assert "Hint: This code asks for an accelerator" in failure["error_msg"]
 
 
 def test_hang_shows_the_line_of_the_loop(device: str, judged: dict[str, dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def halve_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Elements [pid * BLOCK, (pid + 1) * BLOCK)."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = offsets < n
     x = tl.load(x_ptr + offsets, mask=inside, other=0.0)
@@ -13,11 +14,16 @@ def halve_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 class ModelNew(nn.Module):
+    """Half of a tensor, by code that names its device as much public code does.
+
+    Taking the device from the inputs would be better style: they are where the kernel runs.
+    """
+
     def forward(self, x):
-        # FAULT: bound to one kind of device. The inputs are already where the kernel runs, and
-        # x.device says where that is.
         x = x.cuda()
-        out = torch.empty_like(x)
+        assert x.is_cuda, "expected a CUDA tensor"
+        out = torch.empty(x.shape, dtype=x.dtype, device="cuda")
         n = x.numel()
-        halve_kernel[(triton.cdiv(n, 256),)](x, out, n, BLOCK=256)
+        with torch.cuda.device(x.device):
+            halve_kernel[(triton.cdiv(n, 256),)](x, out, n, BLOCK=256)
         return out

@@ -7,15 +7,16 @@ import importlib.util
 import os
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pytest_tritonverify import interpreter
-from pytest_tritonverify.execution import launches, loading, running
+from pytest_tritonverify import interpreter, standin
+from pytest_tritonverify.execution import launches, loading, probing, running
 from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.interpreter import masked_lanes
+from pytest_tritonverify.interpreter import autotune, masked_lanes
 
 if TYPE_CHECKING:
     from pytest_tritonverify.execution.wire import Message
@@ -40,30 +41,60 @@ class Candidate:
         self._phase = phase
         self._model_class: Any = None
         self.user_files = (str(self._path.parent),)
+        standin.install(request.get("standin", standin.OFF))
+        if not self._device.interpreted and request.get("autotune") == "all":
+            autotune.watch_devices()
         if request["guarded"]:
             _forbid_reading(Path(request["task"]))
             _poison_fresh_memory()
         self._masked_lanes = request.get("masked_lanes", "zero")
+        # A debugger sees nothing of what happens in other processes.
+        self._jobs = request.get("interpreter_jobs", 1) if request["guarded"] else 1
         if importlib.util.find_spec("triton") is not None:
             launches.record(interpreted=self._device.interpreted)
 
     def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         """Run one case; the module is loaded by the first one."""
+        answer, result = running.run_case(
+            self._side(request.get("configuration")), request["case"], fd
+        )
+        return {**answer, **self.facts()}, result
+
+    def do_probe(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
+        """Tell which tensors a new `ModelNew` holds; for a worker of its own."""
+        return probing.ImplementationProbe(self._side(), self._path).survey(request, fd), None
+
+    def do_tensors(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+        """Pack tensors of a new `ModelNew` by name."""
+        return probing.ImplementationProbe(self._side(), self._path).fetch(request, fd)
+
+    def _side(self, configuration: Any = None) -> running.Side:
+        """Return what runs, in surroundings that know nothing of an earlier run.
+
+        Args:
+            configuration: what autotuned kernels are to run, as `autotune.select` takes it.
+        """
         if self._device.interpreted:
-            interpreter.prepare(masked_lanes=self._masked_lanes)
+            interpreter.prepare(masked_lanes=self._masked_lanes, jobs=self._jobs)
+            autotune.select(configuration)
+        elif configuration is not None:
+            autotune.select(configuration)
         launches.reset()
         if self._model_class is None:
             self._phase.enter("import")
             module = loading.load_module(self._path)
             self._model_class = loading.require(module, "ModelNew", self._path)
-        side = running.Side(self._model_class, self._device, self._device, self._phase)
-        answer, result = running.run_case(side, request["case"], fd)
-        return {**answer, **self.facts()}, result
+        return running.Side(self._model_class, self._device, self._device, self._phase)
 
     def facts(self) -> dict[str, Any]:
         """Return what a diagnosis of the last run goes by, also where that run failed."""
         loads = masked_lanes.sites()[:_MOST_LOADS] if self._device.interpreted else None
-        return {"launches": launches.recorded(), "masked_loads": loads}
+        return {
+            "launches": launches.recorded(),
+            "masked_loads": loads,
+            "configurations": [asdict(choice) for choice in autotune.choices()],
+            "standin": {"kind": standin.installed(), "used": standin.used()},
+        }
 
 
 def _forbid_reading(task: Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from pytest_tritonverify import standin
 from pytest_tritonverify.execution import describing, loading, naming
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
@@ -38,6 +39,7 @@ class Describe:
     """Runs a task's input function under FakeTensorMode, or for real where that fails."""
 
     def __init__(self, request: Message, phase: Phase) -> None:
+        standin.install(request.get("standin", standin.OFF))
         self._path = Path(request["task"])
         self._op: str = request["op_name"]
         self._device = DEVICES[request["device"]]

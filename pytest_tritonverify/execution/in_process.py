@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import standin
 from pytest_tritonverify.execution import errors, worker
 from pytest_tritonverify.execution.worker_handle import Answer
 
@@ -70,8 +71,9 @@ class LocalWorker:
         return ""
 
     def kill(self) -> None:
-        """Drop the role."""
+        """Drop the role, and what it changed in this process."""
         self._role = None
+        standin.uninstall()
 
 
 class LocalHost:

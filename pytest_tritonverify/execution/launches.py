@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 # A kernel in a loop is told once for each grid and set of constants; no diagnosis reads more.
 _LIMIT = 64
@@ -48,16 +48,15 @@ def recorded() -> list[dict[str, Any]]:
 class _Grid:
     """Evaluates a launch's grid as Triton would, and remembers the launch."""
 
-    def __init__(
-        self, grid: Any, function: Any, constants: Callable[[Any], Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, grid: Any, function: Any, constants: frozenset[str]) -> None:
         self._grid = grid
         self._function = function
         self._constants = constants
 
     def __call__(self, arguments: Any) -> Any:
         grid = self._grid(arguments) if callable(self._grid) else self._grid
-        _remember(self._function, grid, self._constants(arguments))
+        constants = {n: value for n, value in arguments.items() if n in self._constants}
+        _remember(self._function, grid, constants)
         return grid
 
 
@@ -68,8 +67,7 @@ def _watch_interpreter() -> None:
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands for it
         if not isinstance(self.grid, _Grid):
-            # All other numbers have become tensors of the interpreter by then.
-            self.grid = _Grid(self.grid, self.fn, lambda arguments: arguments)
+            self.grid = _Grid(self.grid, self.fn, frozenset(self.constexprs))
         return launch(self, *args, **kwargs)
 
     GridExecutor.__call__ = __call__
@@ -83,11 +81,8 @@ def _watch_devices() -> None:
     def watched(self: Any, *args: Any, grid: Any, **kwargs: Any) -> Any:
         if grid is None or kwargs.get("warmup"):
             return run(self, *args, grid=grid, **kwargs)
-        names = {p.name for p in getattr(self, "params", ()) if getattr(p, "is_constexpr", False)}
-
-        def constants(arguments: Any) -> dict[str, Any]:
-            return {name: value for name, value in arguments.items() if name in names}
-
+        parameters = getattr(self, "params", ())
+        constants = frozenset(p.name for p in parameters if getattr(p, "is_constexpr", False))
         return run(self, *args, grid=_Grid(grid, self.fn, constants), **kwargs)
 
     JITFunction.run = watched

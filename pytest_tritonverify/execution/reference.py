@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import describing, errors, loading, running
+from pytest_tritonverify import standin
+from pytest_tritonverify.execution import describing, errors, loading, probing, running, tensors
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
 
@@ -23,12 +25,14 @@ class Reference:
     """Holds a task's inputs as they were made, and hands out and runs on copies only."""
 
     def __init__(self, request: Message, phase: Phase) -> None:
+        standin.install(request.get("standin", standin.OFF))
         self._path = Path(request["task"])
         self._op: str = request["op_name"]
         self._device = DEVICES[request["device"]]
         self._phase = phase
         self._task: Task | None = None
         self._groups: list[Arguments] = []
+        self._prober: probing.ReferenceProbe | None = None
         self.user_files = (str(self._path.parent),)
 
     def do_inputs(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
@@ -43,6 +47,57 @@ class Reference:
         case, fd = running.pack_case(group, init)
         described = [describing.describe(value) for value in group.values()]
         return {"case": case, "input_desc": described, "total": len(self._groups)}, fd
+
+    def do_variant(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int | None]:
+        """Pack case `case_idx` with other values of the same kind, chosen by `seed`.
+
+        The answer says how many `tensors` there are, whether one is `floating`, and whether
+        anything could be `altered`; if not there is no `case`.
+        """
+        import torch
+
+        from pytest_tritonverify.observing import variation
+
+        with torch.no_grad(), loading.working_in(self._path.parent):
+            task = self._loaded()
+            group = self._group(request["case_idx"])
+            self._device.seed()
+            init = task.init_arguments(request["case_idx"], len(self._groups))
+        packed, fd = running.pack_case(group, init)
+        try:
+            copy = _call_of(packed, fd)
+        finally:
+            os.close(fd)
+        kinds = variation.kinds(copy.values())
+        if not variation.alter(copy.values(), request["seed"]):
+            return {"case": None, "altered": False, **kinds}, None
+        case, fd = running.pack_case(copy, init)
+        return {"case": case, "altered": True, **kinds}, fd
+
+    def do_operators(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
+        """Tell which of torch's operators `Model` consists of, and whether of nothing else."""
+        from pytest_tritonverify.observing import referencing
+
+        with loading.working_in(self._path.parent):
+            cpu = DEVICES["cpu"]
+            model_class = self._loaded().model_class
+            side = running.Side(model_class, cpu, self._device, self._phase)
+            return referencing.operators_of(side, request["case"], fd), None
+
+    def do_probe(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
+        """Tell which tensors a new `Model` holds; for a worker of its own."""
+        with loading.working_in(self._path.parent):
+            return self._probe().survey(request, fd), None
+
+    def do_tensors(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+        """Pack tensors of a new `Model` by name."""
+        with loading.working_in(self._path.parent):
+            return self._probe().fetch(request, fd)
+
+    def _probe(self) -> probing.ReferenceProbe:
+        if self._prober is None:
+            self._prober = probing.ReferenceProbe(self._path, self._op, self._device, self._phase)
+        return self._prober
 
     def do_golden(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         """Run `Model` on the CPU, or where that raises on the accelerator.
@@ -84,3 +139,9 @@ class Reference:
                 f"when its cases were listed (case {case_idx} is missing)"
             )
         return self._groups[case_idx - 1]
+
+
+def _call_of(case: Message, fd: int) -> Arguments:
+    """Return the call of a packed case, in memory of its own."""
+    tree = tensors.unpack(case["call"], fd)
+    return Arguments(tuple(tree["args"]), dict(tree["kwargs"]))

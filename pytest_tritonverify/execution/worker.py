@@ -26,6 +26,7 @@ ROLES = {
     "reference": "pytest_tritonverify.execution.reference",
     "candidate": "pytest_tritonverify.execution.candidate",
     "environment": "pytest_tritonverify.execution.surroundings",
+    "observer": "pytest_tritonverify.execution.observer",
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.execution import loading
 from pytest_tritonverify.results import names, result_file
 from pytest_tritonverify.results.journal import Journal
-from pytest_tritonverify.results.records import CaseRecord
+from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,8 @@ class PairAccount:
         selected: the case numbers that this run is to judge.
         entries: the cases as listed, where known.
         records: outcomes by case number.
+        expected_checks: names of the items beside the cases that this run is to judge.
+        checks: outcomes of such items by name; the static one is there whenever it is on.
         load_failure: entry for `failures` where the cases can't be listed.
         full: this run judges all cases, so it owns the result file.
         problem: what is wrong with the result file.
@@ -47,6 +49,8 @@ class PairAccount:
     selected: tuple[int, ...] = ()
     entries: Sequence[CaseEntry] = ()
     records: dict[int, CaseRecord] = field(default_factory=dict)
+    expected_checks: tuple[str, ...] = ()
+    checks: dict[str, CheckRecord] = field(default_factory=dict)
     load_failure: dict[str, Any] | None = None
     full: bool = False
     journal: Journal | None = None
@@ -56,24 +60,37 @@ class PairAccount:
 
     @property
     def complete(self) -> bool:
-        """Whether every selected case has an outcome."""
+        """Whether everything selected has an outcome."""
         if self.load_failure is not None:
             return True
-        return self.total is not None and all(k in self.records for k in self.selected)
+        return (
+            self.total is not None
+            and all(k in self.records for k in self.selected)
+            and all(name in self.checks for name in self.expected_checks)
+        )
+
+    @property
+    def objection(self) -> CheckRecord | None:
+        """The first check that keeps all cases from passing, whatever their outputs."""
+        return result_file.objection_among(self.checks, self.records.values())
 
     @property
     def passed_cases(self) -> int:
-        """Number of cases that passed."""
+        """Number of cases that passed: none if the implementation is not what it seems."""
+        if self.objection is not None:
+            return 0
         return sum(record.passed for record in self.records.values())
 
     @property
     def green(self) -> bool:
-        """Whether every selected case passed, and there was at least one."""
+        """Whether everything selected passed, and there was something."""
         return (
             self.load_failure is None
             and (self.written is not None or not (self.full and self.complete))
-            and bool(self.selected)
-            and all(k in self.records and self.records[k].passed for k in self.selected)
+            and bool(self.selected or self.expected_checks)
+            and self.complete
+            and all(check.passed for check in self.checks.values())
+            and all(self.records[k].passed for k in self.selected)
         )
 
     def overview(self) -> dict[str, Any]:
@@ -85,6 +102,7 @@ class PairAccount:
             "passed_cases": self.passed_cases,
             "result_file": str(self.path) if self.written else None,
             "load_failure": self.load_failure,
+            "checks": [check.to_json() for check in self.checks.values()],
             "cases": [self.records[k].to_json() for k in sorted(self.records)],
         }
 
@@ -95,15 +113,22 @@ class Ledger:
     Args:
         output: where the only pair's result goes instead of beside it.
         cmdline: the options that the result file records.
+        policies: what becomes of failing checks, by their name; results say so.
         in_process: nothing is isolated in this run; results say so.
     """
 
     def __init__(
-        self, output: Path | None, cmdline: Mapping[str, Any], *, in_process: bool = False
+        self,
+        output: Path | None,
+        cmdline: Mapping[str, Any],
+        policies: Mapping[str, str] | None = None,
+        *,
+        in_process: bool = False,
     ) -> None:
         self.accounts: dict[Path, PairAccount] = {}
         self._output = output
         self._cmdline = dict(cmdline)
+        self._policies = dict(policies or {})
         self._in_process = in_process
 
     def account(self, pair: Pair) -> PairAccount:
@@ -116,15 +141,29 @@ class Ledger:
         return found
 
     def expect(
-        self, pair: Pair, entries: Sequence[CaseEntry], total: int, selected: Sequence[int]
+        self,
+        pair: Pair,
+        entries: Sequence[CaseEntry],
+        total: int,
+        selected: Sequence[int],
+        checks: Sequence[str] = (),
     ) -> None:
-        """Note which cases a run is to judge. A run of all cases removes old results first."""
+        """Note what a run is to judge. A run of all cases removes old results first.
+
+        Args:
+            pair: the pair.
+            entries: its cases, where known.
+            total: how many there are.
+            selected: numbers of those to be judged.
+            checks: names of the other items to be judged.
+        """
         account = self.account(pair)
         if account.total is not None:
             return
         account.total = total
         account.entries = entries
         account.selected = tuple(sorted(selected))
+        account.expected_checks = tuple(checks)
         account.full = len(account.selected) == total
         if account.full:
             self._remove_old(account)
@@ -175,6 +214,19 @@ class Ledger:
         if account.complete:
             self._write(account)
         return record
+
+    def add_check(
+        self, pair: Pair, record: CheckRecord, environment: dict[str, Any] | None
+    ) -> None:
+        """Take in the outcome of a check. One that failed once in this run stays failed."""
+        account = self.account(pair)
+        earlier = account.checks.get(record.name)
+        if earlier is None or earlier.passed:
+            account.checks[record.name] = record
+        if environment is not None:
+            account.environment = environment
+        if account.complete:
+            self._write(account)
 
     def add_load_failure(
         self, pair: Pair, error_type: str, error_msg: str, environment: dict[str, Any] | None
@@ -227,6 +279,9 @@ class Ledger:
                     entry.input_desc if entry else [],
                     reason,
                 )
+        for name in account.expected_checks:
+            if name not in account.checks:
+                account.checks[name] = CheckRecord.not_run(name, reason)
 
     def _write(self, account: PairAccount) -> None:
         if not account.full:
@@ -243,6 +298,8 @@ class Ledger:
                 "implementation": result_file.digest(pair.implementation),
             },
             load_failure=account.load_failure,
+            checks=account.checks,
+            policies=self._policies,
             in_process=self._in_process,
         )
         try:

@@ -8,14 +8,30 @@ from typing import Any, Literal
 
 Json = Any
 Status = Literal["passed", "failed"]
+CheckStatus = Literal["passed", "failed", "warned", "skipped"]
 
-PASSED: Status = "passed"
-FAILED: Status = "failed"
+PASSED: Literal["passed"] = "passed"
+FAILED: Literal["failed"] = "failed"
+# The policy lets it pass in spite of what was found.
+WARNED: Literal["warned"] = "warned"
+SKIPPED: Literal["skipped"] = "skipped"
 
 # Names of failures that are no exceptions of user code.
 NOT_RUN = "NotRun"
 TIMEOUT = "VerifyTimeout"
 CRASH = "WorkerCrash"
+NOT_OBSERVED = "NotObserved"
+FALLBACK = "PyTorchFallback"
+
+
+def fallback_message(regression_type: int | None, text: str) -> str:
+    """Return the documented message of a kernel that is not what it seems.
+
+    Args:
+        regression_type: 1 to 4 as documented; None where the code can't be read at all.
+        text: what was found; the first line says it all.
+    """
+    return text if regression_type is None else f"A-{FALLBACK}-Type{regression_type}: {text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +54,8 @@ class CaseRecord:
         warnings: `{"code", "message"}` entries.
         file, line: where in the user's code it failed.
         output: the end of what the implementation's process printed.
+        configurations: what ran of autotuned kernels.
+        standin: the `kind` of device that was stood in for, and what was `used` of it.
         flaky: it failed before it passed.
     """
 
@@ -57,6 +75,8 @@ class CaseRecord:
     file: str | None = None
     line: int | None = None
     output: str = ""
+    configurations: list[Json] = field(default_factory=list)
+    standin: dict[str, Json] | None = None
     flaky: bool = False
 
     @property
@@ -85,3 +105,74 @@ class CaseRecord:
             error_type=NOT_RUN,
             error_msg=f"{NOT_RUN}: {reason}",
         )
+
+    @classmethod
+    def refused(
+        cls, case_idx: int, name: str, input_desc: list[Json], check: CheckRecord
+    ) -> CaseRecord:
+        """Return the record of a case that a check of the code keeps from running."""
+        return cls(
+            case_idx=case_idx,
+            name=name,
+            status=FAILED,
+            input_desc=input_desc,
+            side="implementation",
+            phase=check.name,
+            error_type=check.error_type,
+            error_msg=check.message,
+            file=check.file,
+            line=check.line,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRecord:
+    """The outcome of a check that concerns a pair as a whole.
+
+    Attributes:
+        name: the item's name.
+        status: "failed" only where the policy makes it so; "warned" otherwise.
+        seconds: wall time.
+        regression_type: the documented type of degeneration, 1 to 4.
+        error_type: name of the failure.
+        message: the failure for people; its first line says it all.
+        file, line: where in the user's code.
+        report: everything that was found, for the result file.
+    """
+
+    name: str
+    status: CheckStatus
+    seconds: float = 0.0
+    regression_type: int | None = None
+    error_type: str | None = None
+    message: str | None = None
+    file: str | None = None
+    line: int | None = None
+    report: Json = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pair may pass."""
+        return self.status != FAILED
+
+    @classmethod
+    def passed_over(cls, name: str, refusal: CheckRecord) -> CheckRecord:
+        """Return the record of a check that another one has made needless."""
+        first = (refusal.message or "").partition("\n")[0]
+        text = f"not run, since the check `{refusal.name}` refuses the implementation: {first}"
+        return cls(name=name, status=SKIPPED, message=text)
+
+    @classmethod
+    def not_run(cls, name: str, reason: str) -> CheckRecord:
+        """Return the record of a check that was kept from running: without it nothing passes."""
+        text = f"{NOT_RUN}: the check `{name}` did not run: {reason}"
+        return cls(name=name, status=FAILED, error_type=NOT_RUN, message=text)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the record as builtins."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Json]) -> CheckRecord:
+        """Rebuild a record that travelled as builtins."""
+        return cls(**data)

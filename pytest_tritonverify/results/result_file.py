@@ -11,14 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import errors
+from pytest_tritonverify.results.records import NOT_OBSERVED, NOT_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_tritonverify.results.records import CaseRecord
+    from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("verify_result.schema.json")
+
+HIDDEN_STATE = "hidden_state"
+# Checks of the code: where one fails, no case counts as passed.
+CODE_CHECKS = ("degeneration", "execution")
+# All items beside cases, in their order.
+CHECKS = ("degeneration", HIDDEN_STATE, "execution")
 
 # The documented limit of `error_msg`.
 ERROR_MSG_LIMIT = 2000
@@ -31,6 +38,8 @@ def document(
     sources: Mapping[str, str | None],
     *,
     load_failure: Mapping[str, Any] | None = None,
+    checks: Mapping[str, CheckRecord] | None = None,
+    policies: Mapping[str, str] | None = None,
     in_process: bool = False,
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
@@ -42,11 +51,20 @@ def document(
         sources: sha256 by role (task, data, implementation).
         load_failure: entry for `failures` of a pair whose cases are unknown. It counts as one
             failed case.
+        checks: the outcomes of checks of the code, by name. Where one has failed no case counts
+            as passed, and what the comparators said stands in `cases` alone.
+        policies: what becomes of failing checks, by name.
         in_process: the implementation ran in the judge's own process.
     """
-    failures = [_failure(record) for record in records if not record.passed]
-    passed = sum(record.passed for record in records)
+    checks, policies = checks or {}, policies or {}
+    objection = objection_among(checks, records)
+    failures = [
+        _failure(record) if objection is None else _objected(record, objection)
+        for record in records
+        if objection is not None or not record.passed
+    ]
     total = len(records)
+    passed = total - len(failures)
     if load_failure is not None:
         failures.append(dict(load_failure))
         total += 1
@@ -59,11 +77,27 @@ def document(
         "environment": dict(environment),
         "schema_version": SCHEMA_VERSION,
         "in_process": in_process,
+        "degeneration": {name: _check(name, checks, policies) for name in CODE_CHECKS},
+        "hidden_state": _probe(checks.get(HIDDEN_STATE)),
         "cases": [_case(record) for record in records],
         "sources": dict(sources),
     }
     strict: dict[str, Any] = finite(content)
     return strict
+
+
+def objection_among(
+    checks: Mapping[str, CheckRecord], records: Iterable[CaseRecord]
+) -> CheckRecord | None:
+    """Return the first failed check that keeps all cases from passing, whatever their outputs.
+
+    One that could not be made matters only where the pair would be green without it: a failure
+    that is known needs no second one on top, and what has passed stays on record.
+    """
+    failed = [c for c in checks.values() if c.name in CODE_CHECKS and not c.passed]
+    if not all(record.passed for record in records):
+        failed = [check for check in failed if check.error_type not in (NOT_RUN, NOT_OBSERVED)]
+    return failed[0] if failed else None
 
 
 def failure_entry(
@@ -91,6 +125,34 @@ def _failure(record: CaseRecord) -> dict[str, Any]:
     if record.metrics is not None and record.error_type == "AccuracyError":
         entry["metrics"] = record.metrics
     return entry
+
+
+def _objected(record: CaseRecord, check: CheckRecord) -> dict[str, Any]:
+    return failure_entry(
+        record.case_idx, record.input_desc, check.error_type or "Error", check.message or ""
+    )
+
+
+def _check(
+    name: str, checks: Mapping[str, CheckRecord], policies: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the section of a check of the code; `status` is null where it was not made."""
+    check = checks.get(name)
+    return {
+        "policy": policies.get(name),
+        "status": check.status if check else None,
+        "message": _clipped(check.message) if check and check.message else None,
+        "report": check.report if check else None,
+    }
+
+
+def _probe(check: CheckRecord | None) -> dict[str, Any] | None:
+    """Return the section of the hidden-state probe; None where it was not made."""
+    if check is None:
+        return None
+    section: dict[str, Any] = {"status": check.status, **(check.report or {})}
+    section["message"] = _clipped(check.message) if check.message else None
+    return section
 
 
 def _case(record: CaseRecord) -> dict[str, Any]:

@@ -63,15 +63,25 @@ class Run:
         )
 
 
+# Most tests are about cases.
+_CHECKS = ("degeneration", "hidden_state", "execution")
+_NO_CHECKS = tuple(part for check in _CHECKS for part in ("-o", f"verify_{check}=off"))
+
+
 class Runner:
     """Starts pytest in a folder of a test's own.
 
     Only the plugins that a test names are loaded beside ours: loading all takes longer than
     most tests do.
+
+    Attributes:
+        path: the folder.
+        checks: whether pairs have the items beside their cases that they have by default.
     """
 
     def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = pytester.path
+        self.checks = False
         self._pytester = pytester
         self._monkeypatch = monkeypatch
         # What an outer pytest-xdist tells its workers does not concern the inner pytest.
@@ -94,7 +104,8 @@ class Runner:
             self._monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
             names = dict.fromkeys(("tritonverify", "pytest_reportlog", *plugins))
             loaded = [part for name in names for part in ("-p", name)]
-        return [*loaded, f"--report-log={self.path / _LOG}", *map(str, args)]
+        chosen = () if self.checks else _NO_CHECKS
+        return [*loaded, *chosen, f"--report-log={self.path / _LOG}", *map(str, args)]
 
     def run(self, *args: str | Path, plugins: Sequence[str] | None = (), stdin: bytes = b"") -> Run:
         """Run pytest to its end, and see that it leaves no process behind."""

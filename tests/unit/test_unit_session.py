@@ -59,7 +59,11 @@ def session(tmp_path: Path, engine: FakeEngine) -> VerifySession:
     active = Activation((tmp_path / "a",), (named,), (named.implementation,), tmp_path)
     found = discovery.walk(active.dirs, lambda _: False)
     return VerifySession(
-        Settings(), active, found, cast("Engine", engine), Ledger(None, {"non_compute": False})
+        Settings(degeneration="off", hidden_state="off"),
+        active,
+        found,
+        cast("Engine", engine),
+        Ledger(None, {"non_compute": False}),
     )
 
 
@@ -140,7 +144,7 @@ def report(session: VerifySession, op: str, case_idx: int, status: str = PASSED)
     data = {"case_idx": case_idx, "name": NAMES[case_idx - 1], "status": status}
     record = CaseRecord.from_json(data)
     payload = session.payload(
-        pair(session, op), record=record.to_json(), total=3, selected=[1, 2, 3]
+        pair(session, op), record=record.to_json(), total=3, selected=[1, 2, 3], checks=[]
     )
     session.receive(payload)
 

@@ -1,0 +1,35 @@
+"""Warn where Triton's interpreter, as it is here, may be wrong about a case."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_tritonverify.results.records import CaseRecord
+
+CODE = "interpreter_low_precision"
+_LOW_PRECISION = re.compile(r"\b(bfloat16|float8_\w+)")
+
+
+def doubted(record: CaseRecord, environment: Mapping[str, Any]) -> CaseRecord:
+    """Return a record with the doubts that its dtypes raise.
+
+    Args:
+        record: the outcome of a case that ran on the interpreter.
+        environment: sections of the result file; `interpreter` says what was corrected.
+    """
+    left_wrong = environment.get("interpreter", {}).get("not_applied", {})
+    reason = left_wrong.get("low_precision")
+    dtypes = _LOW_PRECISION.findall(str([record.input_desc, [o["dtype"] for o in record.outputs]]))
+    if reason is None or not dtypes:
+        return record
+    warning = {
+        "code": CODE,
+        "message": f"{', '.join(sorted(set(dtypes)))} may be judged wrongly: this interpreter "
+        f"computes it wrongly and could not be corrected ({reason}); judge on a device",
+    }
+    return dataclasses.replace(record, warnings=[*record.warnings, warning])

@@ -1,0 +1,48 @@
+"""A case in bfloat16 or float8 carries a warning where the interpreter is wrong about these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_tritonverify.interpreter_doubts import doubted
+from pytest_tritonverify.results.records import PASSED, CaseRecord
+
+WRONG = {"interpreter": {"not_applied": {"low_precision": "ml_dtypes is not installed"}}}
+
+
+def record(dtype: str, output: str | None) -> CaseRecord:
+    given = [{"type": "tensor", "dtype": dtype, "shape": [4]}]
+    outputs = [{"path": "output", "dtype": output}]
+    return CaseRecord(
+        case_idx=1, name="case1", status=PASSED, input_desc=given, outputs=outputs, seconds=1.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "output", "named"),
+    [
+        ("torch.bfloat16", "torch.float32", "bfloat16 may"),
+        ("torch.float32", "torch.float8_e4m3fn", "float8_e4m3fn may"),
+        ("torch.float8_e5m2", "torch.bfloat16", "bfloat16, float8_e5m2 may"),
+    ],
+)
+def test_low_precision_on_an_uncorrected_interpreter(dtype: str, output: str, named: str) -> None:
+    (warning,) = doubted(record(dtype, output), WRONG).warnings
+    assert warning["code"] == "interpreter_low_precision"
+    assert warning["message"].startswith(named)
+    assert "ml_dtypes is not installed" in warning["message"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "environment"),
+    [
+        ("torch.float16", WRONG),
+        ("torch.bfloat16", {"interpreter": {"not_applied": {}}}),
+        ("torch.bfloat16", {"interpreter": {"not_applied": {"typed_stores": "absent"}}}),
+        ("torch.bfloat16", {"error": "not gathered"}),
+    ],
+)
+def test_no_doubt(dtype: str, environment: dict[str, Any]) -> None:
+    assert doubted(record(dtype, None), environment).warnings == []
