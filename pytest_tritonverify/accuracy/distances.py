@@ -30,8 +30,8 @@ class Distances(Protocol):
     def beyond(self, tolerance: int) -> torch.Tensor:
         """Return the indices of those above a tolerance below 2**31, ascending, int64."""
 
-    def rounded(self, chosen: torch.Tensor) -> torch.Tensor:
-        """Return some of them, rounded to float64."""
+    def ranks(self, chosen: torch.Tensor) -> torch.Tensor:
+        """Return integers in the order of some of them; the earlier of equals is not less."""
 
 
 def integer_distances(
@@ -85,8 +85,8 @@ class _Plain:
     def beyond(self, tolerance: int) -> torch.Tensor:
         return torch.nonzero(self.values > tolerance).flatten()
 
-    def rounded(self, chosen: torch.Tensor) -> torch.Tensor:
-        return self.values[chosen].to(torch.float64)
+    def ranks(self, chosen: torch.Tensor) -> torch.Tensor:
+        return self.values[chosen]
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,12 @@ class _Halved:
     def beyond(self, tolerance: int) -> torch.Tensor:
         return torch.nonzero((self.high > 0) | (self.low > tolerance)).flatten()
 
-    def rounded(self, chosen: torch.Tensor) -> torch.Tensor:
-        return self.high[chosen].double() * 2.0**_HALF_BITS + self.low[chosen]
+    def ranks(self, chosen: torch.Tensor) -> torch.Tensor:
+        order = torch.argsort(self.low[chosen], descending=True, stable=True)
+        order = order[torch.argsort(self.high[chosen][order], descending=True, stable=True)]
+        ranks = torch.empty_like(order)
+        ranks[order] = torch.arange(0, -order.numel(), -1)
+        return ranks
 
 
 def _halves(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -126,7 +126,7 @@ class EcosystemTally:
         within = difference <= limit
         self._over += within.numel() - int(torch.count_nonzero(within))
         severities = difference / limit
-        for at in self._worst.select(severities.masked_fill_(matches, -1.0)):
+        for at in self._worst.select(severities.masked_fill_(matches, -math.inf)):
             index = int(block.indices[at])
             allowed = tolerance if within[at] else limit
             self._worst.add(

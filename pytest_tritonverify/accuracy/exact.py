@@ -10,7 +10,7 @@ import torch
 from .chunks import Chunk, over_chunks
 from .distances import integer_at, integer_distances
 from .dtypes import bit_view, kind_of, same_bits
-from .offenders import Addressing, Offender, WorstElements
+from .offenders import Addressing, Offender, WorstElements, greatest
 from .verdict import Finding
 
 if TYPE_CHECKING:
@@ -143,17 +143,19 @@ class _ExactTally:
     def _add_failing(self, piece: Chunk, start: int, distances: Distances, tolerance: int) -> None:
         failing = distances.beyond(tolerance)
         self.violations += failing.numel()
-        severities = distances.rounded(failing)
-        for chosen in self.worst.select(severities):
+        if self.worst.outrank(distances.greatest):
+            return
+        for chosen in greatest(distances.ranks(failing), self.worst.limit):
             at = start + int(failing[chosen])
             got, expected = integer_at(piece.actual, at), integer_at(piece.golden, at)
+            difference = abs(got - expected)
             self.worst.add(
                 Offender(
-                    severity=severities[chosen].item(),
+                    severity=difference,
                     position=piece.start + at,
                     got=got,
                     expected=expected,
-                    difference=abs(got - expected),
+                    difference=difference,
                     allowed=tolerance,
                 )
             )

@@ -129,7 +129,7 @@ class NpuBenchmarkTally:
         if not failing:
             return
         self._failing += failing
-        severities = (difference / cap).masked_fill_(sound, -1.0)
+        severities = (difference / cap).masked_fill_(sound, -math.inf)
         for at in self._worst.select(severities):
             index = int(block.indices[at])
             found = difference[at].item()

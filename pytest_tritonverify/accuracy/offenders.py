@@ -42,7 +42,7 @@ class Addressing:
 
 @dataclass(frozen=True)
 class Offender:
-    """One element that broke a rule; the numbers are already exact Python values."""
+    """One element that broke a rule; the numbers are exact Python values, integers included."""
 
     severity: float
     position: int
@@ -59,6 +59,17 @@ class Offender:
         return text
 
 
+def greatest(values: torch.Tensor, limit: int) -> list[int]:
+    """Return the ascending indices of the greatest numbers, the first ones among equals."""
+    if values.numel() <= limit:
+        return list(range(values.numel()))
+    # topk breaks ties as it likes: take all above its last value, then the earliest equals.
+    last = torch.topk(values, limit).values[-1]
+    above = torch.nonzero(values > last).flatten()
+    equal = torch.nonzero(values == last).flatten()[: limit - above.numel()]
+    return [int(index) for index in torch.cat((above, equal)).sort().values]
+
+
 @dataclass
 class WorstElements:
     """Collects the most severe offenders; equally severe ones in order of position."""
@@ -71,31 +82,24 @@ class WorstElements:
         """How many more offenders can be kept without dropping one."""
         return self.limit - len(self._kept)
 
+    def outrank(self, severity: float) -> bool:
+        """Tell whether a later element of a severity, or a less severe one, could not be kept."""
+        return len(self._kept) == self.limit and severity <= self._kept[-1].severity
+
     def select(self, severities: torch.Tensor) -> list[int]:
         """Return which of a piece's failing elements are worth describing.
 
         Args:
             severities: Greater is worse, shape `[n]`, in order of position; NaN is worst, and
-                negative ones don't fail.
+                what is minus infinity does not fail.
 
         Returns:
             At most `limit` indices into `severities`, ascending.
         """
-        if severities.numel() == 0:
+        if severities.numel() == 0 or self.outrank(float(severities.max())):
             return []
-        greatest = float(severities.max())
-        if len(self._kept) == self.limit and greatest <= self._kept[-1].severity:
-            return []
-        ranked = torch.nan_to_num(severities, nan=math.inf, posinf=math.inf)
-        if ranked.numel() <= self.limit:
-            return [index for index, severity in enumerate(ranked.tolist()) if severity >= 0]
-        # topk breaks ties as it likes: take all above its last value, then the earliest equals.
-        last = float(torch.topk(ranked, self.limit).values[-1])
-        if last < 0:
-            return [int(index) for index in torch.nonzero(ranked >= 0)]
-        above = torch.nonzero(ranked > last).flatten()
-        equal = torch.nonzero(ranked == last).flatten()[: self.limit - above.numel()]
-        return [int(index) for index in torch.cat((above, equal)).sort().values]
+        ranked = severities.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        return [at for at in greatest(ranked, self.limit) if float(ranked[at]) > -math.inf]
 
     def add(self, offender: Offender) -> None:
         """Keep an offender if it is among the worst."""

@@ -250,7 +250,9 @@ def test_distances_of_integers_are_exact(data: st.DataObject, tolerance: int) ->
     beyond = [at for at, distance in enumerate(expected) if distance > tolerance]
     assert distances.beyond(tolerance).tolist() == beyond
     everything = torch.arange(len(pairs))
-    assert distances.rounded(everything).tolist() == [float(distance) for distance in expected]
+    ranks = distances.ranks(everything).tolist()
+    worst_first = sorted(everything.tolist(), key=lambda at: (-expected[at], at))
+    assert sorted(everything.tolist(), key=lambda at: (-ranks[at], at)) == worst_first
 
 
 def test_distances_beyond_64_bits_are_found_in_long_runs() -> None:
@@ -260,6 +262,19 @@ def test_distances_beyond_64_bits_are_found_in_long_runs() -> None:
     metrics = judge(golden, actual).outputs[0].metrics
     assert (metrics["violation_count"], metrics["max_abs_diff"]) == (1, 2**64 - 1)
     assert f"[{CHUNK - 3}]: got" in judge(golden, actual).message
+
+
+def test_the_worst_integers_are_told_apart_beyond_the_precision_of_floats() -> None:
+    golden = torch.zeros(100, dtype=torch.int64)
+    actual = torch.full((100,), 2**62)
+    actual[77] += 1
+    message = judge(golden, actual).message
+    assert message.index("[77]: got") < message.index("[0]: got")
+    golden[99], actual[99] = -(2**63), 2**63 - 1
+    golden[98], actual[98] = -(2**63), 2**63 - 2
+    message = judge(golden, actual).message
+    places = [message.index(f"[{position}]: got") for position in (99, 98, 77, 0)]
+    assert places == sorted(places)
 
 
 @settings(max_examples=150, deadline=None)
