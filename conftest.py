@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 pytest_plugins = ("pytester",)
 
 # The slowest first: with one process a core, the last file should be a short one.
-_SLOW = ("test_cases.py", "plugin", "interpreter", "evidence", "probe", "execution", "forensics")
+_SLOW = (
+    "test_cases.py",
+    "plugin",
+    "test_unit_cli_processes.py",
+    "interpreter",
+    "evidence",
+    "probe",
+    "execution",
+    "forensics",
+)
 
 
 @pytest.hookimpl(trylast=True)

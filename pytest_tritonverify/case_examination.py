@@ -75,6 +75,7 @@ class CaseExamination:
         self._variant: tuple[Message, int | None] | None = None
         self._extra: list[Finding] = []
         self._observed: Answer | None = None
+        self._replayed: Answer | None = None
 
     def close(self) -> None:
         """Close what came from the workers."""
@@ -192,6 +193,7 @@ class CaseExamination:
             return
         evidence.replay = self._read(Replay.of, answer.message.get("replayed"))
         evidence.replayed = self._digests(answer)
+        self._replayed = answer
 
     def _judge_failed_replay(self, failure: Failure) -> None:
         """A second call may fail where a first one on the same values fails, too."""
@@ -282,7 +284,12 @@ class CaseExamination:
                 other = None
         call = tensors.unpack(self._case[0]["call"], self._case[1])
         evidence.golden = outcomes.golden_facts(
-            call, golden, other, self._opened(self._observed), fixed=evidence.inputs.tensors == 0
+            call,
+            golden,
+            other,
+            self._opened(self._observed),
+            None if self._replayed is None else self._opened(self._replayed),
+            fixed=evidence.inputs.tensors == 0,
         )
 
     def _golden(self, case: tuple[Message, int | None]) -> Any:

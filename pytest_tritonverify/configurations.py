@@ -28,10 +28,12 @@ class Attempt:
         selection: index of the configuration from 0, "all" for a run of all on the same buffers,
             None where that is left to the tuner or to the interpreter.
         outcome: what came of it.
+        count: how many configurations there are.
     """
 
     selection: int | str | None
     outcome: Answer | Failure
+    count: int = 1
 
     @property
     def facts(self) -> RunFacts | None:
@@ -44,7 +46,11 @@ class Attempt:
     def names(self) -> str:
         """The configurations that ran, for people."""
         choices = self.facts.choices if self.facts else ()
-        return "; ".join(f"{choice.kernel}: {choice.name}" for choice in choices)
+        told = "; ".join(f"{choice.kernel}: {choice.name}" for choice in choices)
+        if told or not isinstance(self.selection, int) or self.count == 1:
+            return told
+        # A process that died has told nothing.
+        return f"number {self.selection + 1} of {self.count}, in the order of the source"
 
 
 def attempts(run: Callable[[int | str | None], Answer], policy: str) -> list[Attempt]:
@@ -64,18 +70,20 @@ def attempts(run: Callable[[int | str | None], Answer], policy: str) -> list[Att
     facts = made[0].facts
     count = max((choice.count for choice in facts.choices), default=1) if facts else 1
     if count > 1:
-        made += [_attempt(run, selection) for selection in (*range(1, count), ALL)]
+        made += [_attempt(run, selection, count) for selection in (*range(1, count), ALL)]
     fitting = [attempt for attempt in made if not _is_left_out(attempt)]
     return fitting or made
 
 
-def _attempt(run: Callable[[int | str | None], Answer], selection: int | str | None) -> Attempt:
+def _attempt(
+    run: Callable[[int | str | None], Answer], selection: int | str | None, count: int = 1
+) -> Attempt:
     try:
-        return Attempt(selection, run(selection))
+        return Attempt(selection, run(selection), count)
     except Failure as failure:
         if failure.hopeless:
             raise
-        return Attempt(selection, failure)
+        return Attempt(selection, failure, count)
 
 
 def _is_left_out(attempt: Attempt) -> bool:

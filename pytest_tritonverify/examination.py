@@ -102,6 +102,12 @@ class ExecutionExamination:
                 cases.append(summary)
         finally:
             self.close()
+        if self.sources.changed:
+            text = (
+                f"{self.pair.implementation.name} was changed while it was judged, so nobody knows "
+                "what ran; run it again"
+            )
+            findings = [Finding("file_changed", ERROR, text, 1)]
         return ExecutionReport(merged(findings), tuple(cases), time.monotonic() - started)
 
     def examine(

@@ -24,6 +24,8 @@ _MATERIAL = 0.02
 # What is right by any rule is near the golden, relative to its largest element, nearly everywhere.
 _NEAR = 0.1
 _ALIKE = 0.95
+# Where not even this part is, an outcome has nothing to do with the golden.
+_FAR = 0.5
 
 
 def digests(result: Message, fd: int | None) -> dict[str, str]:
@@ -45,7 +47,13 @@ def digests(result: Message, fd: int | None) -> dict[str, str]:
 
 
 def golden_facts(
-    call: Mapping[str, Any], golden: Any, other: Any | None, actual: Any, *, fixed: bool
+    call: Mapping[str, Any],
+    golden: Any,
+    other: Any | None,
+    actual: Any,
+    replayed: Any | None = None,
+    *,
+    fixed: bool,
 ) -> dict[str, GoldenFact]:
     """Say what every tensor of a golden is like.
 
@@ -54,12 +62,14 @@ def golden_facts(
         golden: the unpacked `outputs` and `changed` of the reference.
         other: those for other inputs, None where there are none.
         actual: the unpacked `outputs` and `changed` of the implementation.
+        replayed: those of the implementation for the other inputs, None where there are none.
         fixed: there are no inputs that could have been others.
     """
     given = [tensor for _, tensor in running.tensor_leaves(dict(call), "input")]
     inputs = {_bits(tensor) for tensor in given}
     others = {} if other is None else dict(_leaves(other))
     found = dict(_leaves(actual))
+    again = {} if replayed is None else dict(_leaves(replayed))
     facts = {}
     for path, tensor in _leaves(golden):
         depends: bool | None = False if fixed else None
@@ -71,7 +81,10 @@ def golden_facts(
             # An input that the call changed is an outcome, too.
             same_as_input=_bits(tensor) in inputs,
             depends=depends,
-            resembled=path in found and _resembles(tensor, found[path]),
+            resembled=path in found and _share_near(tensor, found[path]) >= _ALIKE,
+            followed=_share_near(others[path], again[path]) >= _FAR
+            if path in others and path in again
+            else None,
         )
     return facts
 
@@ -112,12 +125,12 @@ def _is_constant(tensor: torch.Tensor) -> bool:
     return bool((rows == rows[0]).all())
 
 
-def _resembles(golden: torch.Tensor, actual: torch.Tensor) -> bool:
-    """Whether an outcome may be taken for the golden by any rule of accuracy."""
+def _share_near(golden: torch.Tensor, actual: torch.Tensor) -> float:
+    """Return the share of elements that any rule of accuracy could take for the golden's."""
     if golden.shape != actual.shape:
-        return False
+        return 0.0
     if not golden.numel():
-        return True
+        return 1.0
     complex_ = golden.is_complex() or actual.is_complex()
     wide = torch.complex128 if complex_ else torch.float64
     expected, got = golden.detach().to(wide), actual.detach().to(wide)
@@ -125,7 +138,7 @@ def _resembles(golden: torch.Tensor, actual: torch.Tensor) -> bool:
     size = float(expected[finite].abs().max()) if bool(finite.any()) else 0.0
     near = (got - expected).abs() <= max(_NEAR * size, 1.0 if not _inexact(golden) else 0.0)
     alike = torch.where(finite, near, ~torch.isfinite(got))
-    return float(alike.double().mean()) >= _ALIKE
+    return float(alike.double().mean())
 
 
 def _inexact(tensor: torch.Tensor) -> bool:

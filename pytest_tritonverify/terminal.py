@@ -87,7 +87,7 @@ def _row(account: PairAccount, operator: str) -> tuple[str, ...]:
     if account.load_failure is not None:
         verdict = f"failed: {account.load_failure['error_type']}"
     elif account.green:
-        verdict = "passed"
+        verdict = "passed" if account.selected else "passed (no case was selected)"
     elif not account.total:
         verdict = "failed: no cases"
     else:

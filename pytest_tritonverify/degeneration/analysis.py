@@ -218,6 +218,7 @@ def _examine_launches(result: Analysis) -> None:  # noqa: C901 - one branch for 
             work.stores = work.stores or one.stores
             work.pointers |= one.pointers
             work.offsets |= one.offsets
+            work.foreign.update(one.foreign)
         result.works[kernel] = work
         for launch in those:
             for name, value in _handed(launch.arguments, parameters).items():

@@ -187,6 +187,8 @@ def _layer(host: Host, atom: Layer, arguments: Arguments, node: ast.AST) -> Valu
     if last in tables.IDLE_LAYERS:
         host.moves(node, f"nn.{last}", "view" if last == "Identity" else "move")
         return arguments.get(0, "input") or A_TENSOR
+    if last in tables.GATHERING_LAYERS:
+        host.moves(node, f"nn.{last}", "gather")
     reason = f"PyTorch computes: `nn.{last}` is called; read its weight and launch a kernel"
     host.report(findings.TORCH, node, reason)
     return A_TENSOR

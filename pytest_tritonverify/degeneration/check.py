@@ -112,7 +112,7 @@ class _Moving:
     """Whether moving data is the task, and which movement."""
 
     def __init__(self, reference: bytes | None, *, given: bool) -> None:
-        self.only = given
+        self.only = self.copies = given
         self.names: set[str] = set()
         self.casts = False
         if reference is None:
@@ -125,6 +125,8 @@ class _Moving:
         if result.missing or result.exhausted:
             return
         work = result.found.work
+        # Indexing alone leaves no trace where an index may as well be a number.
+        self.copies = given or not computes(result)
         moves = bool(work) and not computes(result)
         self.only = given or moves
         if moves:
@@ -161,7 +163,7 @@ class _Judgement:
         called = list(dict.fromkeys(x.kernel.name for x in launches))
         works = [(k, w) for k, w in result.works.items() if k in {x.kernel for x in launches}]
         idle = [k.name for k, w in works if not w.computes]
-        real = any(w.computes for _, w in works) or (self.moving.only and bool(works))
+        real = any(w.computes for _, w in works) or (self.moving.copies and bool(works))
         violations = self._violations(real=real)
         exists = bool(kernels)
         launched = bool(called)
@@ -234,11 +236,18 @@ class _Judgement:
             for finding in found.moved.values()
             if not finding.guarded and self.moving.forbids(finding)
         ]
+        for work in self.result.works.values():
+            violations += [self._foreign(node, name) for node, name in work.foreign.items()]
         if self.result.exhausted:
             violations.append(
                 Violation(0, 0, "", "the file is too entangled to be followed", findings.UNRESOLVED)
             )
         return sorted(set(violations))
+
+    def _foreign(self, node: ast.AST, name: str) -> Violation:
+        reason = f"a kernel calls `{name}`, which only Triton's interpreter lets it do"
+        advice = "compute with triton.language alone; a device has nothing else"
+        return Violation(*self._place(node), name, reason, findings.EVASION, advice)
 
     def _violation(self, finding: findings.Finding, kind: str) -> Violation:
         line, column = self._place(finding.node)

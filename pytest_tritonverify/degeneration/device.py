@@ -56,14 +56,18 @@ class Work:
         stores: it stores at all.
         pointers: names of the parameters through which it loads or stores.
         offsets: names of parameters that are added to them, or the other way round.
+        foreign: calls of what no device has, such as numpy, with their names.
     """
 
     computes: bool = False
     stores: bool = False
     pointers: set[str] = field(default_factory=set)
     offsets: set[str] = field(default_factory=set)
+    foreign: dict[ast.AST, str] = field(default_factory=dict)
 
 
+# What the interpreter lets a kernel call, and a device does not have.
+_HOST_ONLY = ("numpy.", "scipy.", "torch.", "ctypes.", "triton.runtime.")
 # Functions of triton.language that hand their first argument's data on.
 _HANDING_ON = frozenset(
     [
@@ -242,6 +246,8 @@ class Device(Semantics):
 
     def _external(self, name: str, arguments: Arguments, node: ast.AST) -> Value:
         short = name.rpartition(".")[2]
+        if name.startswith(_HOST_ONLY):
+            self.work.foreign[node] = name
         if name.startswith("builtins."):
             return self._builtin(short, arguments)
         if not name.startswith("triton.language.") or name.count(".") > 2:  # noqa: PLR2004 - tl.<name>

@@ -40,7 +40,7 @@ VIEWS = _words(
     resolve_conj resolve_neg select slice split split_with_sizes squeeze squeeze_ swapdims_
     tensor_split
     unbind unflatten unsafe_chunk unsafe_split unsqueeze unsqueeze_ untyped_storage
-    view view_as view_as_real vsplit hsplit dsplit atleast_1d atleast_2d atleast_3d
+    view view_as view_as_complex view_as_real vsplit hsplit dsplit atleast_1d atleast_2d atleast_3d
     __iter__ storage set_ share_memory_ pin_memory record_stream as_tensor
     """
 )
@@ -236,7 +236,17 @@ CUSTOM_OPERATORS = frozenset(
 )
 
 # Layers that hand their input on.
-IDLE_LAYERS = _words("Identity Flatten Unflatten")
+IDLE_LAYERS = _words(
+    """
+    Identity Flatten Unflatten PixelShuffle PixelUnshuffle ChannelShuffle Unfold
+    ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d
+    ReflectionPad1d ReflectionPad2d ReflectionPad3d
+    ReplicationPad1d ReplicationPad2d ReplicationPad3d
+    CircularPad1d CircularPad2d CircularPad3d
+    """
+)
+# They pick elements by indices: the task's movement, and work where a kernel is wanted.
+GATHERING_LAYERS = _words("Embedding")
 CONTAINERS = _words("ModuleList Sequential ModuleDict ParameterList ParameterDict")
 
 # Movement in other libraries.

@@ -49,6 +49,8 @@ class GoldenFact:
         depends: other inputs give another golden; None where no others could be made.
         resembled: the implementation's outcome is at least similar. One that is not is wrong, and
             its values tell that; who computed it does not matter.
+        followed: the outcome for other inputs is not far from the golden for these; None where
+            there is none.
     """
 
     empty: bool = False
@@ -56,6 +58,7 @@ class GoldenFact:
     same_as_input: bool = False
     depends: bool | None = True
     resembled: bool = True
+    followed: bool | None = None
 
     @property
     def trivial(self) -> str | None:

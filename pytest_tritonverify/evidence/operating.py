@@ -208,9 +208,11 @@ def _unseen(evidence: Evidence, native: Mapping[str, int], mark: str) -> list[st
 
 
 def _on_device(evidence: Evidence) -> Iterator[Finding]:
-    if evidence.interpreted or evidence.replay is None or not evidence.replay.launches:
+    if evidence.replay is None:
         return
     if not evidence.replay.device_kernels:
+        if evidence.interpreted or not evidence.replay.launches:
+            return
         yield Finding(
             "device_not_profiled",
             NOTE,

@@ -19,6 +19,13 @@ _WRONG = (SyntaxError, ValueError, RecursionError, MemoryError)
 _OPTIMISATIONS = (-1, 0, 1, 2)
 
 
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 @dataclass
 class Sources:
     """What the files of one folder define.
@@ -39,11 +46,13 @@ class Sources:
 
     def _text(self, path: Path) -> bytes:
         if path not in self._texts:
-            try:
-                self._texts[path] = path.read_bytes()
-            except OSError:
-                self._texts[path] = b""
+            self._texts[path] = _bytes_of(path)
         return self._texts[path]
+
+    @property
+    def changed(self) -> bool:
+        """Whether a file that was read is not what it was then."""
+        return any(_bytes_of(path) != text for path, text in self._texts.items())
 
     def owns(self, file: str) -> bool:
         """Whether a file is the implementation, or a module beside it."""

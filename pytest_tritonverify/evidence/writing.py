@@ -143,11 +143,12 @@ def _odd_elsewhere(evidence: Evidence) -> Iterator[Finding]:
 
 def _outcomes(evidence: Evidence) -> Iterator[Finding]:
     unwritten, unneeded, stale = evidence.unwritten(), evidence.unneeded(), evidence.stale()
-    if not (unwritten or unneeded or stale):
+    if not (unwritten or unneeded or stale or evidence.replayed is not None):
         return
     evidence.asked.add("golden")
     if evidence.golden is None:
         return
+    yield from _made_for_these_values(evidence)
     kept = set()
     for path in stale:
         fact = evidence.golden.get(path)
@@ -177,6 +178,18 @@ def _outcomes(evidence: Evidence) -> Iterator[Finding]:
                 VIOLATION,
                 f"{path} is the same when no launch has any effect: what computes it is not the "
                 "kernels",
+                evidence.case_idx,
+            )
+
+
+def _made_for_these_values(evidence: Evidence) -> Iterator[Finding]:
+    for path, fact in (evidence.golden or {}).items():
+        if fact.followed is False and fact.depends and fact.resembled and not fact.empty:
+            yield Finding(
+                "wrong_on_other_values",
+                VIOLATION,
+                f"{path} is right for the values of the case and far off for others of the same "
+                "kind: it is made for these values; compute it from the inputs",
                 evidence.case_idx,
             )
 

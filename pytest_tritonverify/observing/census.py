@@ -61,6 +61,11 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 made = func.decompose(*args, **kwargs)
             if made is not NotImplemented:
                 return made
+        inner = _written_in_python(func)
+        if inner is not None:
+            # An operator that user code has registered: what it consists of counts.
+            with self:
+                return inner(*args, **kwargs)
         name, place = str(func), places.user_line(self._folder)
         read = list(places.tensors_in((args, kwargs)))
         # Of a tensor that only says how much memory is wanted, no value is read.
@@ -117,6 +122,17 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
             value = args[index] if index < len(args) else kwargs.get(argument.name)
             written += list(places.tensors_in(value))
     return written
+
+
+def _written_in_python(func: Any) -> Any:
+    """Return the function behind an operator of `torch.library.custom_op`, if it is one."""
+    try:
+        from torch._library.custom_ops import OPDEFS
+
+        operator = OPDEFS.get(func.name().partition(".")[0])
+    except (AttributeError, ImportError):
+        return None
+    return getattr(operator, "_init_fn", None)
 
 
 def _is_composite(func: Any) -> bool:

@@ -155,6 +155,55 @@ def test_a_copying_kernel_is_honest_where_moving_is_the_task() -> None:
 
 
 @pytest.mark.parametrize(
+    "moves",
+    [
+        "return self.layer(x)", "return self.weight[x]", "return x[w]", "return x[:, w]",
+        "x[w] = y\n        return x", "z = x.clone()\n        z[w] = y\n        return z",
+        "out = torch.zeros(4, 8)\n        out[:, ::2] = x\n        return out",
+        "x[w // 16, w % 16] = y\n        return x", "return x.clone()",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("layer", ["Embedding(9, 4)", "ZeroPad2d(1)", "PixelShuffle(2)"])
+def test_a_task_that_computes_nothing_lets_a_kernel_copy(moves: str, layer: str) -> None:
+    task = f"""
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.{layer}
+        self.weight = torch.nn.Parameter(torch.randn(9, 4))
+
+    def forward(self, x, w, y):
+        {moves}
+"""
+    assert check_source(COPY, filename="f.py", reference=task.encode()).passed
+    computing = task.replace("return ", "return 2 * ").encode()
+    assert check_source(COPY, filename="f.py", reference=computing).regression_types == (4,)
+
+
+HOST_KERNEL = """
+def product(a, b):
+    import numpy as np
+    return np.matmul(a.handle.data, b.handle.data)
+
+@triton.jit
+def k(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(o_ptr + offs, product(x, x), mask=offs < n)
+"""
+
+
+def test_a_kernel_calls_no_numpy() -> None:
+    body = "o = torch.empty_like(x)\nk[(1,)](x, o, 4, BLOCK=4)\nreturn o"
+    report = check_source(model(body, module=HOST_KERNEL), filename="f.py")
+    assert report.regression_types == (3,)
+    (violation,) = report.violations
+    assert (violation.call, violation.kind) == ("numpy.matmul", "evasion")
+
+
+@pytest.mark.parametrize(
     "moved",
     ["torch.cat([x, x])", "x.transpose(0, 1).contiguous()", "x.t().reshape(-1)", "F.pad(x, (0, 1))",
      "x.repeat(2, 1)", "x.flip(0)"],

@@ -125,10 +125,10 @@ def operator(name: str, *on: str, **facts: Any) -> Operator:
     return Operator(f"aten.{name}.default", Place("f.py", 3), frozenset(on), **facts)
 
 
-def test_an_honest_case_needs_nothing_more(file: str) -> None:
+def test_an_honest_case_needs_the_golden_for_other_values_alone(file: str) -> None:
     case = evidence(file)
     assert conclusions.conclude(case) == []
-    assert conclusions.needs(case) == set()
+    assert conclusions.needs(case) == {conclusions.GOLDEN}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_memory_views_and_copies_are_free(file: str, name: str) -> None:
 def test_moving_counts_where_the_reference_does_nothing_else(file: str) -> None:
     seen = (*SEEN, operator("cat", "input"))
     case = evidence(file, operators=seen)
-    assert conclusions.needs(case) == {conclusions.REFERENCE}
+    assert conclusions.needs(case) == {conclusions.REFERENCE, conclusions.GOLDEN}
     assert (violated(case), noted(case)) == (set(), {"moving_in_torch"})
     case.reference = (operator("permute", "input"), operator("clone", "input"))
     assert violated(case) == {"moving_in_torch"}
@@ -203,7 +203,7 @@ def test_operators_of_later_calls_are_confirmed_with_proper_values(file: str) ->
     later = Endurance(20, {**AFTER_CALLS, "aten::mm": 15})
     case = evidence(file, endurance=later)
     assert violated(case) == set()
-    assert conclusions.needs(case) == {conclusions.CONFIRMATION}
+    assert conclusions.needs(case) == {conclusions.CONFIRMATION, conclusions.GOLDEN}
     case.confirmed = Endurance(20, AFTER_CALLS)
     assert violated(case) == set()
     case.confirmed = later
@@ -342,7 +342,7 @@ def test_writes_that_others_meet(file: str, event: Event, *, caught: bool) -> No
 
 def test_runs_must_agree_where_they_repeat_themselves(file: str) -> None:
     case = evidence(file, plain={"output": "p"})
-    assert conclusions.needs(case) == {conclusions.REPEATS}
+    assert conclusions.needs(case) == {conclusions.REPEATS, conclusions.GOLDEN}
     case.repeats = Repeats(({"output": "p"}, {"output": "p"}), ({"output": "a"},))
     assert violated(case) == {"runs_disagree"}
     for repeats in (
