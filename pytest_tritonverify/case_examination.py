@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.evidence import conclusions, observations
-from pytest_tritonverify.evidence.case import Evidence, Inputs, Repeats
+from pytest_tritonverify.evidence.case import Evidence, GoldenFact, Inputs, Repeats
 from pytest_tritonverify.evidence.observations import Endurance, Observation, Replay
 from pytest_tritonverify.evidence.report import ERROR, NOTE, CaseSummary, Finding
 from pytest_tritonverify.execution.wire import WireError
@@ -283,14 +283,28 @@ class CaseExamination:
             except Failure:
                 other = None
         call = tensors.unpack(self._case[0]["call"], self._case[1])
-        evidence.golden = outcomes.golden_facts(
-            call,
-            golden,
-            other,
-            self._opened(self._observed),
-            None if self._replayed is None else self._opened(self._replayed),
-            fixed=evidence.inputs.tensors == 0,
-        )
+        observed = self._opened(self._observed)
+        fixed = evidence.inputs.tensors == 0
+
+        def facts(replayed: Answer | None) -> dict[str, GoldenFact]:
+            again = None if replayed is None else self._opened(replayed)
+            return outcomes.golden_facts(call, golden, other, observed, again, fixed=fixed)
+
+        evidence.golden = facts(self._replayed)
+        if any(fact.followed is False for fact in evidence.golden.values()):
+            # A later call may be wrong for other reasons: only a first one tells.
+            evidence.golden = facts(self._first_call_on_variant())
+
+    def _first_call_on_variant(self) -> Answer | None:
+        """Run the other values in a process of their own; None where that fails."""
+        assert self._variant is not None  # noqa: S101 - its golden has been compared
+        process = self._all.fresh()
+        try:
+            return self._asked(process, {"op": "run", "case": self._variant[0]}, self._variant[1])
+        except Failure:
+            return None
+        finally:
+            process.close()
 
     def _golden(self, case: tuple[Message, int | None]) -> Any:
         answer = self._asked(self._all.reference, {"op": "golden", "case": case[0]}, case[1])

@@ -59,14 +59,19 @@ class ExecutionExamination:
         self.device = device
         self.reference = reference
         self.sources = Sources(pair.implementation)
-        self.observer = self._process("observer", spawn)
-        self.plain = self._process("candidate", spawn)
+        self._spawn = spawn
+        self.observer = self._process("observer")
+        self.plain = self._process("candidate")
         self.choose = random.SystemRandom()
 
-    def _process(self, role: str, spawn: Callable[[Message], Any]) -> Process:
+    def fresh(self) -> Process:
+        """Return a process in which nothing has run; the caller closes it."""
+        return self._process("candidate")
+
+    def _process(self, role: str) -> Process:
         start = starting.candidate(self.pair, self._settings, self.device, role=role)
         name = self.pair.implementation.name
-        return Process(lambda: spawn(start), IMPLEMENTATION, name, self.device)
+        return Process(lambda: self._spawn(start), IMPLEMENTATION, name, self.device)
 
     def run(
         self,

@@ -52,6 +52,12 @@ def test_a_table_of_answers_for_the_known_seed(host: Host, tmp_path: Path) -> No
     assert "output" in the(report, "wrong_on_other_values").message
 
 
+def test_a_later_call_that_is_wrong_is_not_made_for_some_values(host: Host, tmp_path: Path) -> None:
+    body = "CALLS.append(1)\nreturn twice(x) if len(CALLS) == 1 else twice(twice(twice(x)))"
+    report = examined(host, tmp_path, implementation(body, "CALLS = []\n"))
+    assert violations(report) == set(), report.message()
+
+
 OPERATOR = """
 @torch.library.custom_op("tritonverify_test_{name}::double", mutates_args=())
 def double(x: torch.Tensor) -> torch.Tensor:
