@@ -90,7 +90,6 @@ class CaseExamination:
             Failure: the case can't be observed; `not_examined` says what that means.
         """
         evidence = self._evidence()
-        done: set[str] = set()
         # The golden comes last: while the implementation works there is none to be found.
         order = (
             (conclusions.CONFIRMATION, self._confirm),
@@ -99,9 +98,8 @@ class CaseExamination:
             (conclusions.GOLDEN, self._ask_golden),
         )
         for need, fulfil in order:
-            if need in conclusions.needs(evidence) and need not in done:
+            if need in conclusions.needs(evidence):
                 fulfil(evidence)
-                done.add(need)
         return [*conclusions.conclude(evidence), *self._extra], conclusions.summary(evidence)
 
     def _evidence(self) -> Evidence:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.worker_handle import Answer
     from pytest_tritonverify.reported import RunFacts
     from pytest_tritonverify.settings import Settings
-
-logger = logging.getLogger("pytest_tritonverify")
 
 
 class PairJudge:
