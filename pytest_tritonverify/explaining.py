@@ -82,7 +82,7 @@ def explain(
             launches=launches,
             masked_loads=masked_loads,
         )
-        found[output.path] = Explanation(diagnose(case), heat_map(golden, actual, failing))
+        found[output.path] = Explanation(diagnose(case), heat_map(case))
     return found
 
 

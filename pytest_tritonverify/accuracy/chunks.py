@@ -15,10 +15,10 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CHUNK = 1 << 17
+CHUNK = 1 << 18
 """Numbers per piece: large enough to hide call overheads, small enough to stay in a cache."""
 
-MOST_THREADS = 4
+MOST_THREADS = 3
 """Threads of one pass at most: each has its own temporaries, and they share one memory bus."""
 
 FEWEST_PER_THREAD = 1 << 22
@@ -45,7 +45,7 @@ class Chunk(NamedTuple):
 def over_chunks(
     golden: torch.Tensor, actual: torch.Tensor, work: Callable[[Iterator[Chunk]], _Result]
 ) -> list[_Result]:
-    """Split a pass over two tensors between as many threads as torch may use, four at most.
+    """Split a pass over two tensors between as many threads as torch may use, three at most.
 
     Each thread runs whole pieces by itself, instead of every operator being split between
     threads that wait for each other at its end: on a busy machine one that waits for its turn

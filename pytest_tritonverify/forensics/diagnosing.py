@@ -22,7 +22,7 @@ from .places import Placement
 from .reductions import find_other_axis
 from .refining import refiner
 from .rounding import find_rounding
-from .sampling import SAMPLE, Pairs, Survey, pairs_at, spread, survey
+from .sampling import SAMPLE, Pairs, Survey, pairs_at, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def diagnose(case: FailedOutput) -> Diagnosis:
         The diagnosis; its code is `unclear` where no known pattern explains the data.
     """
     with torch.no_grad():
-        found = survey(case.golden, case.actual, case.failing)
+        found = case.survey
         # What is non-finite on one side only breaks every rule, whatever else is wrong.
         worst = _part(found, _non_finite)
         if worst is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+
+from .sampling import Survey, survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,6 +97,12 @@ class FailedOutput:
                     f"expected strided tensors on the CPU, got {tensor.layout} on "
                     f"{tensor.device}; use .to_dense() and .cpu()"
                 )
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Which elements fail; the tensors are walked the first time that this is asked."""
+        with torch.no_grad():
+            return survey(self.golden, self.actual, self.failing)
 
 
 @dataclass(frozen=True)

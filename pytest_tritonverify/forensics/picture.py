@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from .region import share
-from .sampling import Survey, spread, survey
+from .sampling import Survey, spread
 
 if TYPE_CHECKING:
-    from .facts import Failing
+    from .facts import FailedOutput
 
 SHADES = " .:-=+*#%@"
 """Characters of a cell by its share of failing elements: none, up to a ninth, ..., all."""
@@ -18,14 +18,7 @@ SHADES = " .:-=+*#%@"
 _FEWEST_CELLS = 4
 
 
-def heat_map(
-    golden: torch.Tensor,
-    actual: torch.Tensor,
-    failing: Failing,
-    width: int = 64,
-    height: int = 16,
-    shades: str = SHADES,
-) -> str:
+def heat_map(case: FailedOutput, width: int = 64, height: int = 16, shades: str = SHADES) -> str:
     """Draw the share of failing elements over an output.
 
     The last two axes are drawn, with all other axes folded onto them; a one-dimensional output is
@@ -33,9 +26,7 @@ def heat_map(
     where all do.
 
     Args:
-        golden: A strided CPU tensor.
-        actual: A tensor of the same shape.
-        failing: The rule's test of elements.
+        case: The output.
         width: Most characters across.
         height: Most lines.
         shades: Characters from none to all, at least three.
@@ -45,7 +36,7 @@ def heat_map(
         a single one or every one fails, or the output is too small to draw.
     """
     with torch.no_grad():
-        found = survey(golden, actual, failing)
+        found = case.survey
         if found.count in {0, 1, found.total}:
             return ""
         rows, columns = _plane(tuple(found.golden.shape), width * height, width)

@@ -19,7 +19,7 @@ from pytest_tritonverify.accuracy.floats import measurable
 if TYPE_CHECKING:
     from .facts import Failing
 
-MOST_POSITIONS = 1 << 19
+MOST_POSITIONS = 1 << 18
 """Failing positions that are kept; of more, a random sample of them is."""
 
 SAMPLE = 4096
@@ -130,8 +130,10 @@ def survey(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> Surv
 
 def _walk(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> tuple[int, torch.Tensor]:
     """Return how many elements fail, and where; fewer positions where there are too many."""
-    kept: list[torch.Tensor] = []
-    count = 0
+    # One buffer from the start: small tensors kept from every piece would lie between the
+    # temporaries, whose memory the allocator could then neither join nor give back.
+    kept = torch.empty(min(MOST_POSITIONS, golden.numel()), dtype=torch.int64)
+    count = filled = 0
     same_dtype = golden.dtype == actual.dtype
     for start, expected, got in chunk_pairs(golden, actual, _PIECE):
         if same_dtype and same_bits(expected, got):
@@ -140,8 +142,9 @@ def _walk(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> tuple
         found = int(torch.count_nonzero(mask))
         count += found
         if found and count <= MOST_POSITIONS:
-            kept.append(torch.nonzero(mask).flatten().add_(start))
-    return count, torch.cat(kept) if kept else torch.empty(0, dtype=torch.int64)
+            torch.add(torch.nonzero(mask).flatten(), start, out=kept[filled:count])
+            filled = count
+    return count, kept[:filled].clone()
 
 
 def spread(total: int, draws: int) -> torch.Tensor:

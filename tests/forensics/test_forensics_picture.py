@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_tritonverify.forensics import heat_map
+from pytest_tritonverify.forensics import FailedOutput, heat_map
 from pytest_tritonverify.forensics.failing import exact
 
 
 def picture(mask: torch.Tensor, width: int = 64, height: int = 16) -> list[str]:
     golden = torch.zeros(mask.shape, dtype=torch.int32)
-    return heat_map(golden, mask.to(torch.int32), exact(), width, height).splitlines()
+    return heat_map(FailedOutput(golden, mask.to(torch.int32), exact()), width, height).splitlines()
 
 
 def test_a_block_is_drawn_where_it_lies() -> None:

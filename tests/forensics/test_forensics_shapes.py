@@ -70,10 +70,11 @@ def test_any_pair_is_explained_or_unclear(
         actual.view(-1)[first:] = other.view(-1)[first:]
     failing = bits if bitwise else failing_by(None, dtype)
     inputs = [torch.rand(shape), torch.randint(0, 9, (4, 4))]
-    found = diagnose(FailedOutput(golden, actual, failing, [other], inputs))
+    case = FailedOutput(golden, actual, failing, [other], inputs)
+    found = diagnose(case)
     assert json.loads(json.dumps(found.to_json(), allow_nan=False)) == found.to_json()
     assert render(found)
-    heat_map(golden, actual, failing)
+    heat_map(case)
 
 
 def test_strided_expanded_and_overlapping_views_are_looked_at_in_place() -> None:
@@ -149,13 +150,14 @@ failing = failing_by(None, torch.float32)
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 def examine(golden, actual):
-    heat_map(golden, actual, failing)
-    return diagnose(FailedOutput(golden, actual, failing, (), (golden,))).code
+    case = FailedOutput(golden, actual, failing, (), (golden,))
+    heat_map(case)
+    return diagnose(case).code
 small = torch.rand(64, 64)
 examine(small, small * 2), examine(small, small.t())
 golden, strided = torch.rand(4096, 4608), torch.rand(4608, 4096).t()
 scattered = golden.clone()
-scattered.view(-1)[torch.arange(0, golden.numel(), 36) + torch.randint(36, (524288,))] = 9
+scattered.view(-1)[torch.arange(0, golden.numel(), 72) + torch.randint(72, (262144,))] = 9
 before = peak()
 print(examine(golden, strided), examine(golden, scattered), peak() - before)
 """
