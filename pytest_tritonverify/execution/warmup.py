@@ -17,12 +17,22 @@ from pytest_tritonverify.execution import worker
 
 # Triton imports these in the middle of a first launch; not every version has all of them.
 _LAUNCH_IMPORTS = ("triton.compiler.code_generator", "triton.experimental.gluon")
+# What workers import for a first run on the interpreter, and for a first observation.
+_RUN_IMPORTS = (
+    "pytest_tritonverify.interpreter.libdevice",
+    "pytest_tritonverify.interpreter.lowprecision",
+    "pytest_tritonverify.interpreter.parallel",
+    "pytest_tritonverify.interpreter.parallel_team",
+    "pytest_tritonverify.observing.variation",
+    "torch._subclasses.schema_check_mode",
+)
 
 
 def warm_up() -> None:
     """Import what the first fake operator and the first launch import, then freeze the heap."""
-    for name in (*worker.ROLES.values(), *_LAUNCH_IMPORTS):
-        with contextlib.suppress(ImportError):
+    for name in (*worker.ROLES.values(), *_LAUNCH_IMPORTS, *_RUN_IMPORTS):
+        # A worker that needs what can't be imported says so itself.
+        with contextlib.suppress(Exception):
             importlib.import_module(name)
     with FakeTensorMode(allow_non_fake_inputs=True):
         torch.randn(2, 2).to(torch.float16).sum()
