@@ -23,7 +23,7 @@ from pytest_tritonverify.observing import freshness, guarding, integrity, places
 from pytest_tritonverify.observing.census import Census
 from pytest_tritonverify.observing.launches import LaunchesSuppressedError, Watch
 from pytest_tritonverify.observing.native import NativeProfile
-from pytest_tritonverify.observing.provenance import INPUT, PARAMETER, Ledger
+from pytest_tritonverify.observing.provenance import COUNTER, INPUT, PARAMETER, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,7 +183,8 @@ class Observer(Candidate):
         given = tuple(tensor for _, tensor in running.tensor_leaves(call.keyed(), "input"))
         ledger = Ledger(request["nonce"])
         ledger.know(given, INPUT)
-        ledger.know(_tensors_of(model), PARAMETER)
+        for tensor in _tensors_of(model):
+            ledger.know([tensor], COUNTER if _counts(tensor) else PARAMETER)
         ledger.know(_tensors_of(vars(self._module)), PARAMETER)
         census = Census(self._folder, ledger, given)
         watch = Watch(
@@ -280,6 +281,12 @@ def _call(model: Any, call: Arguments) -> Any:
 def _mark(name: str) -> None:
     """Issue an operator that the instruments must have seen."""
     getattr(torch.ops.aten, name)(torch.zeros(1))
+
+
+def _counts(tensor: torch.Tensor) -> bool:
+    """Whether a tensor of the model is a single integer, which can hold no weights."""
+    whole = not (tensor.is_floating_point() or tensor.is_complex())
+    return whole and tensor.untyped_storage().nbytes() == tensor.element_size()
 
 
 def _tensors_of(holder: Any) -> Iterator[torch.Tensor]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 INPUT = "input"
 PARAMETER = "parameter"
+# A single integer of the model, such as the number of batches that a normalisation has seen.
+COUNTER = "counter"
 LAUNCH = "launch"
 # Handed to a launch that left it as it was.
 PASSED = "passed"

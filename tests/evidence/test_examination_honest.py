@@ -297,6 +297,17 @@ HONEST = {
             """,
         ),
     ),
+    "a_count_of_batches": (
+        task("return args[0] * 2", "torch.randn(70)"),
+        implementation("""
+            def __init__(self):
+                super().__init__()
+                self.norm = torch.nn.BatchNorm1d(70)
+            def forward(self, x):
+                self.norm.num_batches_tracked.add_(1)
+                return twice(x)
+        """),
+    ),
     "a_shared_expanded_input": (
         task("return args[0] * 2", "torch.randn(1, 24).expand(5, 24)"),
         implementation("return twice(x.contiguous())"),
