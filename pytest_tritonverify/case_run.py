@@ -8,7 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import configurations, undefined_lanes
+from pytest_tritonverify import configurations, out_of_bounds, undefined_lanes
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
@@ -100,11 +100,14 @@ class CaseRun:
             comparison = self._compare(candidate, inputs, golden, outcome)
             record = self._judged(comparison, candidate.output)
         facts = attempt.facts
-        return dataclasses.replace(
+        record = dataclasses.replace(
             record,
             configurations=configurations.described(facts),
             standin=facts.standin if facts else None,
         )
+        # The reference may fail, too, before anything is to be said of the implementation.
+        blames = facts is not None and record.side in (None, IMPLEMENTATION)
+        return out_of_bounds.noted(record, facts.strays) if facts and blames else record
 
     def _remember(self, attempt: Attempt, record: CaseRecord) -> None:
         outcome = attempt.outcome

@@ -18,6 +18,7 @@ _LARGEST = 1 << 62
 # Each is a run of the implementation.
 _MOST_CONFIGURATIONS = 1000
 _KINDS = ("cuda", "npu")
+STRAY_KINDS = ("load", "store", "atomic")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,41 @@ class UndefinedLoad:
 
 
 @dataclass(frozen=True)
+class Stray:
+    """Accesses of one line outside of the tensors that a launch was given.
+
+    Attributes:
+        file: the source file of the access.
+        line: its line there, from 1.
+        kind: one of `STRAY_KINDS`.
+        tensor: parameter, dtype and shape of the nearest tensor.
+        side: "before" its first byte or "after" its last one.
+        lanes: how many lanes were out of bounds, over all programs.
+        reach: how many bytes the farthest one lies, or ends, outside.
+    """
+
+    file: str
+    line: int
+    kind: str
+    tensor: str
+    side: str
+    lanes: int
+    reach: int
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory was changed, not only read."""
+        return self.kind != "load"
+
+    def __str__(self) -> str:
+        """Return the place and what happened there."""
+        lanes = "1 lane" if self.lanes == 1 else f"{self.lanes} lanes"
+        end = "beyond the end" if self.side == "after" else "before the beginning"
+        place = f"{os.path.basename(self.file)}:{self.line}"  # noqa: PTH119 - a foreign string
+        return f"{place}: {self.kind} of {lanes}, up to {self.reach} bytes {end} of {self.tensor}"
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which configuration of an autotuned kernel ran.
 
@@ -85,12 +121,14 @@ class RunFacts:
         choices: what ran of autotuned kernels.
         standin: the `kind` of device that was stood in for, and what was `used` of it; None where
             nothing was.
+        strays: accesses outside of tensors.
     """
 
     launches: tuple[Launch, ...] = ()
     undefined_loads: tuple[UndefinedLoad, ...] | None = None
     choices: tuple[Choice, ...] = ()
     standin: dict[str, Any] | None = None
+    strays: tuple[Stray, ...] = ()
 
     @classmethod
     def of(cls, message: Message) -> RunFacts:
@@ -101,6 +139,7 @@ class RunFacts:
             None if loads is None else tuple(_loads(loads)),
             tuple(_choices(message.get("configurations"))),
             _standin(message.get("standin")),
+            tuple(_strays(message.get("strays"))),
         )
 
 
@@ -135,6 +174,16 @@ def _loads(value: object) -> Iterator[UndefinedLoad]:
         file, line, lanes = _text(entry.get("file")), entry.get("line"), entry.get("lanes")
         if file and _is_count(line) and _is_count(lanes):
             yield UndefinedLoad(file, line, lanes)
+
+
+def _strays(value: object) -> Iterator[Stray]:
+    for entry in _entries(value):
+        file, line, tensor = _text(entry.get("file")), entry.get("line"), _text(entry.get("tensor"))
+        kind, side = entry.get("kind"), entry.get("side")
+        lanes, reach = entry.get("lanes"), entry.get("reach")
+        known = kind in STRAY_KINDS and side in {"before", "after"}
+        if file and tensor and known and _is_count(line) and _is_count(lanes) and _is_count(reach):
+            yield Stray(file, line, str(kind), tensor, str(side), lanes, reach)
 
 
 def _choices(value: object) -> Iterator[Choice]:

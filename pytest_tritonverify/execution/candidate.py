@@ -16,7 +16,7 @@ import torch
 from pytest_tritonverify import interpreter, standin
 from pytest_tritonverify.execution import launches, loading, probing, running
 from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.interpreter import autotune, masked_lanes
+from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
 
 if TYPE_CHECKING:
     from pytest_tritonverify.execution.wire import Message
@@ -92,6 +92,7 @@ class Candidate:
         return {
             "launches": launches.recorded(),
             "masked_loads": loads,
+            "strays": bounds.strays()[:_MOST_LOADS] if self._device.interpreted else [],
             "configurations": [asdict(choice) for choice in autotune.choices()],
             "standin": {"kind": standin.installed(), "used": standin.used()},
         }

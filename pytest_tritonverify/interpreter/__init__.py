@@ -14,6 +14,7 @@ import numpy as np
 
 from pytest_tritonverify.interpreter import (
     autotune,
+    bounds,
     launching,
     masked_lanes,
     names,
@@ -41,6 +42,7 @@ STATEMENTS = "statements"
 LAUNCHES = "launches"
 NAMES = "names"
 LIBDEVICE = "libdevice"
+BOUNDS = "bounds"
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def prepare(*, masked_lanes: Mode = "zero", jobs: int = 1) -> Corrections:
     chosen: Mode = masked_lanes if possible else "zero"
     _lanes.choose(chosen)
     _lanes.reset()
+    bounds.reset()
     report = replace(report, masked_lanes=chosen)
     from pytest_tritonverify.interpreter import parallel  # few runs need it
 
@@ -143,6 +146,7 @@ def _correct() -> Corrections:
         LAUNCHES: launching,
         NAMES: names,
         LIBDEVICE: libdevice,
+        BOUNDS: bounds,
     }.items():
         obstacle = part.obstacle(interpreter)
         if obstacle is None:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import functools
 import operator
-import os
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
+from pytest_tritonverify.interpreter import places
 from pytest_tritonverify.interpreter.patching import missing, replace
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ Mode = Literal["zero", "poison"]
 
 _HOOKS = ("InterpreterBuilder", "TensorHandle", "_get_np_dtype")
 _BUILDER_HOOKS = ("create_masked_load", "set_grid_dim", "set_grid_idx")
-_OWN_CODE = str(Path(__file__).parent) + os.sep
 
 
 class Site(TypedDict):
@@ -124,8 +121,7 @@ def install(interpreter: Any) -> None:
     triton-ascend 3.2.0 documents zeros for `tl.load` without `other` (`care_padding=True`) and
     passes them itself, so nothing is poisoned there unless a kernel says `care_padding=False`.
     """
-    # Frames of Triton itself, and of this package, are not where the kernel's load stands.
-    inner = (str(Path(interpreter.triton.__file__).parent) + os.sep, _OWN_CODE)
+    inner = places.library_folders(interpreter)
 
     def make_load(original: Any) -> Any:
         def create_masked_load(
@@ -190,14 +186,14 @@ def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any
     # A poisoned address could only be followed into a crash.
     if not count or hasattr(pointee, "element_ty"):
         return None
-    site = _site(inner)
+    site = places.kernel_line(inner)
     turn = _registry.turns.get(site, 0)
     _registry.turns[site] = turn + 1
     _registry.lanes[site] = _registry.lanes.get(site, 0) + count
     if _registry.mode == "zero":
         return None
     dtype = interpreter._get_np_dtype(pointee)  # noqa: SLF001 - the module is what is corrected
-    patterns = _patterns(dtype)
+    patterns = poison(dtype)
     block = np.zeros(ptrs.data.shape, dtype)
     # Starting elsewhere each time lets a kernel with one such lane a program meet all of them.
     # Not counted across programs: whichever process runs a program, it meets the same patterns.
@@ -206,16 +202,9 @@ def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any
     return interpreter.TensorHandle(block, pointee)
 
 
-def _site(inner: tuple[str, ...]) -> tuple[str, int]:
-    frame = sys._getframe(1)  # noqa: SLF001 - there is no public way that is fast enough
-    while frame.f_code.co_filename.startswith(inner) and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
 @functools.cache
-def _patterns(dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the numbers that undefined lanes get in turn.
+def poison(dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers that lanes without a value of their own get in turn.
 
     A sum or product shows NaN, a maximum that drops NaN shows the largest number, a minimum the
     most negative one. Two neighbours never cancel each other out in a sum.

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from pytest_tritonverify.execution import processes
-from pytest_tritonverify.interpreter import masked_lanes
+from pytest_tritonverify.interpreter import bounds, masked_lanes
 from pytest_tritonverify.interpreter.parallel_tracking import (
     MAX_CHUNKS,
     HelperWatch,
@@ -219,6 +219,7 @@ class Team:
             self._cplusplus, memory.regions, trace, memory.watched, memory.forbidden
         )
         self._interpreter._interpreter = watch.memory  # noqa: SLF001 - as above
+        bounds.refuse_with(watch.refuse)
         lanes = []
         while (chunk := self.claims.take(front=False)) is not None:
             watch.begin(chunk + 1)

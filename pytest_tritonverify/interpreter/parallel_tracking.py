@@ -248,14 +248,22 @@ class HelperWatch:
         self._number = 0
         self._load, self._store = memory.load, memory.store
         functions = {LOAD: self._note_load, STORE: self._note_store}
-        self.memory = stand_in(memory, self._refuse, **functions)
+        self.memory = stand_in(memory, self._refuse_function, **functions)
 
     def begin(self, number: int) -> None:
         """Say which chunk (from 1) what follows belongs to."""
         self._number = number
 
-    def _refuse(self, name: str) -> None:
-        raise UnspreadableError(f"a program called {name}")
+    def refuse(self, reason: str) -> None:
+        """Stop the helper.
+
+        Raises:
+            UnspreadableError: always.
+        """
+        raise UnspreadableError(reason)
+
+    def _refuse_function(self, name: str) -> None:
+        self.refuse(f"a program called {name}")
 
     def _note_load(self, ptrs: Any, mask: Any, other: Any, dtype: Any) -> Any:
         everything, itemsize = np.asarray(ptrs), np.dtype(dtype).itemsize

@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_tritonverify.reported import Launch, RunFacts, UndefinedLoad
+from pytest_tritonverify.reported import Launch, RunFacts, Stray, UndefinedLoad
 
 LAUNCH = {"kernel": "k", "file": "/a/b.py", "line": 3, "grid": [2, 1], "constexprs": {"BLOCK": 64}}
 LOAD = {"file": "/a/b.py", "line": 9, "lanes": 28}
+STRAY = {
+    "file": "/a/b.py",
+    "line": 9,
+    "kind": "store",
+    "tensor": "out (torch.float32, shape [5])",
+    "side": "after",
+    "lanes": 3,
+    "reach": 12,
+}
 
 anything: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
@@ -31,6 +40,25 @@ def test_facts_in_their_proper_form_are_read() -> None:
 def test_that_nobody_looked_for_undefined_lanes_differs_from_that_there_are_none() -> None:
     assert RunFacts.of({}).undefined_loads is None
     assert RunFacts.of({"masked_loads": []}).undefined_loads == ()
+
+
+def test_stray_accesses_are_told_by_place_tensor_and_distance() -> None:
+    (stray,) = RunFacts.of({"strays": [STRAY]}).strays
+    assert stray == Stray(**STRAY)  # type: ignore[arg-type]
+    assert str(stray) == (
+        "b.py:9: store of 3 lanes, up to 12 bytes beyond the end of out (torch.float32, shape [5])"
+    )
+    assert stray.writes
+    (read,) = RunFacts.of({"strays": [{**STRAY, "kind": "load"}]}).strays
+    assert not read.writes
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("kind", "glance"), ("side", "left"), ("lanes", -1), ("reach", 1.5), ("tensor", None)],
+)
+def test_a_stray_access_that_cannot_be_is_left_out(key: str, value: object) -> None:
+    assert RunFacts.of({"strays": [{**STRAY, key: value}]}).strays == ()
 
 
 @pytest.mark.parametrize(

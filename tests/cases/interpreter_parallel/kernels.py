@@ -193,13 +193,6 @@ def raising_kernel(x, bad, BLOCK: tl.constexpr):
     tl.static_assert(tl.program_id(0) != bad, "a bad program")
 
 
-@triton.jit
-def wild_kernel(x, bad, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    far = tl.where(tl.program_id(0) == bad, 1 << 45, 0)
-    tl.store(x + at + far, tl.load(x + at) + 1)
-
-
 def visited(place):
     """Stands for whatever a case wants to happen in a program."""
 
