@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Json = Any
-Method = Literal["npu_profiler", "cuda_profiler", "cpu_wall_clock", "given", "none"]
+Method = Literal["npu_profiler", "cuda_profiler", "cuda_events", "cpu_wall_clock", "given", "none"]
 Status = Literal["pass", "fail"]
 FailAction = Literal["warn", "error"]
 
@@ -42,7 +42,8 @@ class SideMeasurement:
             documented `avg_latency_ms`. None: not measured, and `reason` says why. 0.0: measured,
             and below the clock's resolution.
         method: how the time was taken. `npu_profiler` and `cuda_profiler`: the device time of all
-            kernels of a forward, summed. `cpu_wall_clock`: the host's clock around it. `given`:
+            kernels of a forward, summed. `cuda_events`: events around a forward, where the
+            profiler sees no kernels. `cpu_wall_clock`: the host's clock around it. `given`:
             the user named it. `none`: not at all.
         reason: why there is no latency; None where there is one.
         samples_ms: milliseconds of each timed forward, in the order in which they ran; empty where
