@@ -194,7 +194,8 @@ def resampled_ratios(over: Stored, under: Stored, seed: int) -> tuple[float, ...
     Jackknife" (1979), for the resampling.
 
     Args:
-        over, under: samples of both sides.
+        over: samples of one side.
+        under: samples of the other side.
         seed: the same one with the same samples gives the same ratios. Cases that are to be
             combined need different ones: with the same they would vary together.
     """
