@@ -1,7 +1,6 @@
 """Statistics of timed forwards, in plain Python.
 
-All times are in milliseconds. Every function takes finite numbers, none of them negative;
-`usable` says whether samples are so.
+All times are in milliseconds. Every function takes samples that `usable` accepts.
 """
 
 from __future__ import annotations
@@ -34,6 +33,9 @@ NOISE_LIMIT = 0.10
 """Relative spread from which on a measurement is called noisy. The interquartile range over the
 median is what `torch.utils.benchmark` warns about at the same value, and the standard deviation
 over the mean is what `pyperf` warns about."""
+
+LONGEST_MS = 1e12
+"""Thirty years. What claims to be longer is no time, and its squares need not fit a float."""
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -71,7 +73,7 @@ class Summary:
 
 def usable(samples: Sequence[float]) -> bool:
     """Say whether there are samples, and all of them are times."""
-    return bool(samples) and all(math.isfinite(ms) and ms >= 0 for ms in samples)
+    return bool(samples) and all(0 <= ms <= LONGEST_MS for ms in samples)
 
 
 def summarise(samples: Sequence[float]) -> Summary:

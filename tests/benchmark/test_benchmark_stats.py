@@ -68,7 +68,7 @@ def test_wide_measurements_are_called_noisy(values: list[float], *, noisy: bool)
 
 @pytest.mark.parametrize(
     ("values", "usable"),
-    [([], False), ([0.0], True), ([1.0, math.nan], False), ([math.inf], False), ([-1.0], False)],
+    [([], False), ([0.0], True), ([1.0, math.nan], False), ([1e13], False), ([-1.0], False)],
 )
 def test_only_times_are_usable(values: list[float], *, usable: bool) -> None:
     assert stats.usable(values) is usable
