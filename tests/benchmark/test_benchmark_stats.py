@@ -138,11 +138,11 @@ def test_the_interval_agrees_with_the_delta_method() -> None:
 
 def test_nineteen_of_twenty_intervals_hold_the_true_ratio() -> None:
     held = 0
-    for trial in range(200):
+    for trial in range(100):
         low, high = bounds(noise(2 * trial, 50, 3.0, 0.2), noise(2 * trial + 1, 50, 2.0, 0.2))
         held += low <= 1.5 <= high
-    # 190 expected. The seeds are fixed, so the count is too: 180 leaves room for other streams.
-    assert held >= 180
+    # 95 expected. The seeds are fixed, so the count is too: 88 leaves room for other streams.
+    assert held >= 88
 
 
 @settings(max_examples=20, deadline=None)
