@@ -11,9 +11,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_tritonverify import discovery
+from pytest_tritonverify.benchmark import command as benchmark_command
+from pytest_tritonverify.benchmark import items as benchmark_items
 from pytest_tritonverify.degeneration import command
 from pytest_tritonverify.execution import processes
 from pytest_tritonverify.results import names
@@ -45,6 +47,13 @@ def main(arguments: Sequence[str]) -> int:
         description="Judge one pair. Exit status 0: every case passed; 1: anything else.",
     )
     _add_verify_options(verify)
+    measure = commands.add_parser(
+        "benchmark",
+        help="measure one pair that is verified, and write its perf_result.json",
+        description="Measure one pair. Exit status 0: it was measured, whether or not every case "
+        "worked; 1: something broke; 2: refused, since the pair is not verified.",
+    )
+    _add_benchmark_options(measure)
     check = commands.add_parser(
         "validate",
         help="check by its source that an implementation's kernels do the work",
@@ -57,10 +66,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.command == "validate":
         return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
+    if options.command == "benchmark":
+        return _benchmark(options)
     return _verify(options)
 
 
-def _add_verify_options(parser: argparse.ArgumentParser) -> None:
+def _add_pair_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--op_name", required=True, help="the operator: the task is <op_name>_torch.py"
     )
@@ -70,6 +81,11 @@ def _add_verify_options(parser: argparse.ArgumentParser) -> None:
         default=f"triton_{discovery.DEFAULT_VARIANT}",
         help="implementation without the operator's name (default: %(default)s)",
     )
+    parser.add_argument("--device", default=None, help="auto, npu, cuda or cpu (default: auto)")
+
+
+def _add_verify_options(parser: argparse.ArgumentParser) -> None:
+    _add_pair_options(parser)
     parser.add_argument("--timeout", type=float, default=900, help="seconds (default: %(default)s)")
     parser.add_argument(
         "--output", help="result file (default: verify_result[_<x>].json in the folder)"
@@ -77,10 +93,55 @@ def _add_verify_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--non-compute", action="store_true", help="outputs must agree bit for bit")
     parser.add_argument("--fresh-cache", action="store_true", help="use an empty Triton cache")
     parser.add_argument("--keep-cache", action="store_true", help="with --fresh-cache: keep it")
-    parser.add_argument("--device", default=None, help="auto, npu, cuda or cpu (default: auto)")
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
+    _add_pair_options(parser)
+    parser.add_argument("--warmup", type=int, default=5, help="forwards before the timed ones")
+    parser.add_argument("--repeats", type=int, default=50, help="timed forwards of each side")
+    parser.add_argument("--output", help="report (default: perf_result[_<x>].json in the folder)")
+    parser.add_argument(
+        "--skip_framework", action="store_true", help="don't run the reference for its time"
+    )
+    parser.add_argument(
+        "--framework_latency_ms",
+        type=float,
+        default=0.0,
+        help="with --skip_framework: the reference's latency (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--verify_not_required", action="store_true", help="don't ask for a verification"
+    )
+    parser.add_argument(
+        "--lock-frequency",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="lock the clocks of the visible devices and watch them",
+    )
+    parser.add_argument(
+        "--lock-frequency-fail-action",
+        choices=("warn", "error"),
+        default="warn",
+        help="what clocks are that can't be locked, or drift (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--freq-check-interval",
+        type=float,
+        default=1.0,
+        help="seconds between two readings of the clocks (default: %(default)s)",
+    )
+
+
+class _Broken(Exception):  # noqa: N818 - it ends a command with a sentence
+    """A command can't be carried out; the text says why."""
+
+
+def _pair_of(options: argparse.Namespace) -> discovery.Pair:
+    """Return the pair that the options name.
+
+    Raises:
+        _Broken: it is not there.
+    """
     folder = Path(options.verify_dir).resolve()
     variant = options.triton_impl_name.removeprefix("triton_")
     pair = discovery.Pair(
@@ -91,21 +152,54 @@ def _verify(options: argparse.Namespace) -> int:
     )
     complaint = _missing(folder, pair)
     if complaint is not None:
-        print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
-        return 1
-    output = names.verify_result(pair, shared_folder=names.is_shared(folder))
-    if options.output:
-        given = Path(options.output)
-        # The file itself may be a link; it is replaced, not followed.
-        output = given.parent.resolve() / given.name
+        raise _Broken(complaint)
+    return pair
+
+
+def _cleared(given: str | None, default: Path) -> Path:
+    """Return where a file goes, with nothing there any more.
+
+    A run that comes to nothing must not leave an earlier outcome to be read.
+
+    Raises:
+        _Broken: the old file can't be removed.
+    """
+    # The file itself may be a link; it is replaced, not followed.
+    output = Path(given).parent.resolve() / Path(given).name if given else default
     try:
-        # A run that comes to nothing must not leave an earlier verdict to be read.
         output.unlink(missing_ok=True)
     except OSError as error:
-        print(f"verify: the old {output} can't be removed: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command
+        raise _Broken(f"the old {output} can't be removed: {error.strerror}") from None
+    return output
+
+
+def _verify(options: argparse.Namespace) -> int:
+    try:
+        pair = _pair_of(options)
+        folder = pair.implementation.parent
+        shared = names.is_shared(folder)
+        output = _cleared(options.output, names.verify_result(pair, shared_folder=shared))
+    except _Broken as complaint:
+        print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
         return 1
-    status = _run_pytest(_pytest_options(options, folder, output), folder)
-    return 0 if _say_outcome(output, status) else 1
+    ended = _run_pytest(_pytest_options(options, folder, output), folder)
+    return 0 if _say_outcome(output, ended.status) else 1
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    try:
+        pair = _pair_of(options)
+        folder = pair.implementation.parent
+        shared = names.is_shared(folder)
+        output = _cleared(options.output, names.perf_result(pair, shared_folder=shared))
+    except _Broken as complaint:
+        print(f"benchmark: {complaint}", file=sys.stderr)  # noqa: T201 - a command
+        return 1
+    chosen = [*_common_options(options, folder), *_measuring_options(options, output)]
+    ended = _run_pytest(chosen, folder)
+    if ended.status == benchmark_items.REFUSED and not ended.interrupted:
+        return ended.status
+    return benchmark_command.conclude(output, ended.status)
 
 
 def _missing(folder: Path, pair: discovery.Pair) -> str | None:
@@ -124,8 +218,15 @@ def _missing(folder: Path, pair: discovery.Pair) -> str | None:
     return None
 
 
-def _run_pytest(options: Sequence[str], folder: Path) -> int:
-    """Run pytest in a process of its own, one that ends with this one; return its exit status."""
+class _Ended(NamedTuple):
+    """How a run of pytest ended: its exit status, and whether Ctrl-C made it end."""
+
+    status: int
+    interrupted: bool
+
+
+def _run_pytest(options: Sequence[str], folder: Path) -> _Ended:
+    """Run pytest in a process of its own, one that ends with this one."""
     process = subprocess.Popen(
         [sys.executable, "-c", _PYTEST, *options],
         cwd=folder,
@@ -135,14 +236,17 @@ def _run_pytest(options: Sequence[str], folder: Path) -> int:
         start_new_session=True,
         preexec_fn=functools.partial(processes.die_with_parent, os.getpid()),  # noqa: PLW1509 - no threads here
     )
+    interrupted = False
     while True:
         try:
-            return process.wait()
+            return _Ended(process.wait(), interrupted)
         except KeyboardInterrupt:
+            interrupted = True
             process.send_signal(signal.SIGINT)
 
 
-def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> list[str]:
+def _common_options(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Return pytest's options for a run about the pair in a folder, and nothing else."""
     chosen = [
         f"--verify-dir={folder}",
         "-p",
@@ -160,16 +264,46 @@ def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> 
         "--override-ini=norecursedirs=*",
         f"--verify-op={_literal(options.op_name)}",
         f"--verify-impl={_literal(options.triton_impl_name)}",
-        f"--verify-timeout={options.timeout}",
-        f"--verify-output={output}",
         "--log-cli-level=INFO",
         "--log-cli-format=%(message)s",
         "--show-capture=no",
     ]
     if options.device:
         chosen.append(f"--verify-device={options.device}")
+    return chosen
+
+
+def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> list[str]:
+    chosen = [
+        *_common_options(options, folder),
+        f"--verify-timeout={options.timeout}",
+        f"--verify-output={output}",
+    ]
     switches = ("non_compute", "fresh_cache", "keep_cache")
     chosen += [f"--verify-{n.replace('_', '-')}" for n in switches if getattr(options, n)]
+    return chosen
+
+
+def _measuring_options(options: argparse.Namespace, output: Path) -> list[str]:
+    lock = "lock" if options.lock_frequency else "no-lock"
+    chosen = [
+        "--verify-benchmark",
+        "-m",
+        "verify_benchmark",
+        f"--verify-perf-output={output}",
+        f"--verify-bench-warmup={options.warmup}",
+        f"--verify-bench-repeats={options.repeats}",
+        f"--verify-{lock}-frequency",
+        f"--verify-lock-frequency-fail-action={options.lock_frequency_fail_action}",
+        f"--verify-freq-check-interval={options.freq_check_interval}",
+    ]
+    if options.skip_framework:
+        chosen += [
+            "--verify-skip-framework",
+            f"--verify-framework-latency-ms={options.framework_latency_ms}",
+        ]
+    if options.verify_not_required:
+        chosen.append("--verify-not-required")
     return chosen
 
 

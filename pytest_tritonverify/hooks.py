@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, terminal
-from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
+from pytest_tritonverify.benchmark import items as benchmark_items
+from pytest_tritonverify.benchmark import terminal as terminal_benchmark
+from pytest_tritonverify.nodes import BenchmarkItem, CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.startup import WORKER_KEY
 
 if TYPE_CHECKING:
@@ -55,11 +57,22 @@ class ActiveHooks:
         return [] if is_task or session.activation.concerns(file_path) else collectors
 
     @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put what is measured behind what is judged, file by file, whoever shuffled them."""
+        for file in _ours(items):
+            places = [i for i, item in enumerate(items) if item.parent is file]
+            theirs = [items[place] for place in places]
+            theirs.sort(key=lambda item: isinstance(item, BenchmarkItem))
+            for place, item in zip(places, theirs, strict=True):
+                items[place] = item
+
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note on every file which of its items will be judged."""
         for file, items in _ours(session.items).items():
             file.selected = [item.case_idx for item in items if isinstance(item, CaseItem)]
             file.checks = [item.name for item in items if isinstance(item, CheckItem)]
+            file.measured = {i.case_idx: i.name for i in items if isinstance(i, BenchmarkItem)}
 
     # Running
 
@@ -77,6 +90,7 @@ class ActiveHooks:
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
                 self._session.expect(file.pair, entries, len(entries), selected, checks)
+            self._session.benchmarks.expect(file.pair, len(entries), file.measured)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -101,12 +115,19 @@ class ActiveHooks:
             setattr(report, _REPORT_ATTRIBUTE, item.payload)
         return report
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Enter the record into the ledger."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Enter the record into the ledger; tell of a measurement when the report is shown."""
         payload = getattr(report, _REPORT_ATTRIBUTE, None)
         if payload is not None:
             self._session.receive(payload)
+        yield
+        if payload is not None:
+            terminal_benchmark.progress(self._session.benchmarks, payload, self._reporter)
+
+    @property
+    def _reporter(self) -> Any:
+        return self._config.pluginmanager.get_plugin("terminalreporter")
 
     # pytest-xdist
 
@@ -149,8 +170,11 @@ class ActiveHooks:
             pytest.ExitCode.TESTS_FAILED,
             pytest.ExitCode.NO_TESTS_COLLECTED,
         )
-        if self._judging and session.exitstatus in settled and self._session.red:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._judging and session.exitstatus in settled:
+            if self._session.benchmarks.announce_refusals():
+                session.exitstatus = benchmark_items.REFUSED
+            elif self._session.red:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table of pairs."""

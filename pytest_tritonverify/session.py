@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify.benchmark.benchmarks import Benchmarks
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
@@ -34,6 +36,8 @@ class VerifySession:
         findings: the pairs found by walking, and what is odd about the folders.
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
+        perf_ledger: keeps measurements; None where `ledger` is.
+        benchmarks: measures, and keeps what was measured.
         screening: the static check of implementations.
     """
 
@@ -42,11 +46,14 @@ class VerifySession:
     findings: Findings
     engine: Engine
     ledger: Ledger | None = None
+    perf_ledger: PerfLedger | None = None
+    benchmarks: Benchmarks = field(init=False)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
+        self.benchmarks = Benchmarks(self.settings, self.engine, self.perf_ledger)
 
     def run_case(
         self,
@@ -117,6 +124,7 @@ class VerifySession:
 
     def payload(self, pair: Pair, **content: Any) -> dict[str, Any]:
         """Return what a report carries to the process with the ledger, as plain data."""
+        self.benchmarks.note(pair, content)
         environment = None
         if pair.implementation not in self._environment_sent:
             self._environment_sent.add(pair.implementation)
@@ -145,7 +153,9 @@ class VerifySession:
                 continue
             selected = [k for k, entry in enumerate(listing.cases, 1) if entry.name in wanted]
             checks = [name for name in CHECKS if name in wanted]
-            self.expect(pair, listing.cases, len(listing.cases), selected, checks)
+            if selected or checks:
+                self.expect(pair, listing.cases, len(listing.cases), selected, checks)
+            self.benchmarks.expect_names(pair, listing.cases, wanted)
 
     def _pair(self, implementation: Path) -> Pair | None:
         known = (*self.findings.pairs, *self.activation.named)
@@ -161,6 +171,9 @@ class VerifySession:
         if self.ledger is None or pair is None:
             return
         environment = payload["environment"]
+        if "benchmark" in payload:
+            self.benchmarks.receive(pair, payload)
+            return
         if "total" in payload:
             # Does nothing where the cases were announced.
             self.expect(pair, (), payload["total"], payload["selected"], payload["checks"])
@@ -181,17 +194,20 @@ class VerifySession:
         if self.ledger is None:
             return False
         accounts = self.ledger.accounts.values()
-        if not accounts:
+        if not accounts and not self.benchmarks.accounts:
             return self.activation.demanded
-        return not all(account.green for account in accounts)
+        return self.benchmarks.red or not all(account.green for account in accounts)
 
     def overview(self) -> dict[str, Any]:
         """Return the outcome of every pair, for other reports."""
         accounts = self.ledger.accounts.values() if self.ledger is not None else ()
-        return {
+        found: dict[str, Any] = {
             "device": self.engine.device.name,
             "pairs": [account.overview() for account in accounts],
         }
+        if self.settings.benchmark.wanted:
+            found["benchmarks"] = self.benchmarks.overview()
+        return found
 
     def close(self, *, interrupted: bool) -> None:
         """End all processes, then write the results of pairs that did not get through.
@@ -204,3 +220,4 @@ class VerifySession:
                 print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented
             reason = "the run was interrupted" if interrupted else "the run ended before it"
             self.ledger.finish(reason)
+            self.benchmarks.finish(reason)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 from pytest_tritonverify.discovery import Selection
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Settings:
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
+        benchmark: what is to be measured, and how.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -81,6 +83,7 @@ class Settings:
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
+    benchmark: BenchmarkWishes = field(default_factory=BenchmarkWishes)
 
     @classmethod
     def load(
@@ -139,7 +142,17 @@ class Settings:
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
+            benchmark=_benchmark(option, ini, cwd, ini_folder),
         )
+
+
+def _benchmark(
+    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> BenchmarkWishes:
+    try:
+        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def absolute(path: Path) -> Path:

@@ -78,6 +78,16 @@ def _findings(config: pytest.Config, activation: Activation) -> Findings:
     return discovery.walk(activation.dirs, lambda path: is_ignored(path, patterns, ignored, globs))
 
 
+def translate(config: pytest.Config, arguments: list[str]) -> None:
+    """Write `--benchmark` out, in a run that concerns us: elsewhere it is another's option."""
+    from pytest_tritonverify.benchmark import asking
+
+    if asking.SPELLING in arguments:
+        arguments[:] = asking.translated(arguments)
+        if asking.OPTION in arguments:
+            config.known_args_namespace.verify_benchmark = True
+
+
 def activate(config: pytest.Config) -> None:
     """Refuse files beside candidates that pytest would import or obey.
 
@@ -140,11 +150,18 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
         raise pytest.UsageError(
             f"--verify-op/--verify-impl: no pair matches {_patterns(settings)}; there are: {there}"
         )
-    if settings.output is not None and len({pair.implementation for pair in admitted}) > 1:
+    if settings.benchmark.wanted and settings.in_process:
         raise pytest.UsageError(
-            f"--verify-output names one file, but {len(admitted)} pairs are to be judged; narrow "
-            "them with --verify-op and --verify-impl"
+            "--verify-benchmark can't be combined with --verify-in-process: nothing is isolated "
+            "there, so that no time could be relied on"
         )
+    single = {"--verify-output": settings.output, "--verify-perf-output": settings.benchmark.output}
+    for option, given in single.items():
+        if given is not None and len({pair.implementation for pair in admitted}) > 1:
+            raise pytest.UsageError(
+                f"{option} names one file, but {len(admitted)} pairs are to be judged; narrow "
+                "them with --verify-op and --verify-impl"
+            )
     missing = detection.missing_packages(("torch", "triton"))
     if missing:
         advice = {
@@ -162,6 +179,7 @@ def _patterns(settings: Settings) -> str:
 def _session(
     config: pytest.Config, settings: Settings, activation: Activation, findings: Findings
 ) -> Any:
+    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
     from pytest_tritonverify.engine import DeviceMissingError, Engine
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
@@ -177,15 +195,17 @@ def _session(
         )
     except DeviceMissingError as error:
         raise pytest.UsageError(str(error)) from None
-    ledger = None
+    ledger = perf_ledger = None
     if not hasattr(config, "workerinput"):
+        wishes = settings.benchmark
+        perf_ledger = PerfLedger(wishes.output, wishes.perf)
         ledger = Ledger(
             settings.output,
             {"non_compute": settings.non_compute},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )
-    return VerifySession(settings, activation, findings, engine, ledger)
+    return VerifySession(settings, activation, findings, engine, ledger, perf_ledger)
 
 
 def _set_arguments(config: pytest.Config, activation: Activation, findings: Findings) -> None:

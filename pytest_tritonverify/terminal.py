@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.benchmark import terminal as terminal_benchmark
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ def summary(session: VerifySession, reporter: Any) -> None:
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
+    if session.benchmarks.accounts:
+        terminal_benchmark.summary(session.benchmarks, session.activation.cwd, reporter)
+        if not accounts:
+            return
     reporter.write_sep("=", "Triton verification")
     if not accounts:
         reporter.line("no pair was judged: nothing was selected, or nothing was found")

@@ -1,0 +1,146 @@
+"""The benchmarks of a run: who may be measured, by whom, and where it is written down."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pytest_tritonverify.benchmark import exclusive, items
+from pytest_tritonverify.benchmark.admission import Admission
+from pytest_tritonverify.benchmark.standing import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_tritonverify.benchmark.perf_ledger import PerfAccount, PerfLedger
+    from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.engine import Engine
+    from pytest_tritonverify.settings import Settings
+
+_WORKERS = "PYTEST_XDIST_WORKER_COUNT"
+
+
+class Benchmarks:
+    """Measures what a run is to measure.
+
+    Args:
+        settings: the session's settings.
+        engine: runs workers.
+        ledger: keeps the measurements; None in a process that only runs items for another one.
+    """
+
+    def __init__(
+        self, settings: Settings, engine: Engine, ledger: PerfLedger | None = None
+    ) -> None:
+        self.ledger = ledger
+        self._wishes = settings.benchmark
+        self._engine = engine
+        self._admission = Admission(settings, engine)
+        self._standings: dict[Path, Standing] = {}
+
+    def note(self, pair: Pair, content: Mapping[str, Any]) -> None:
+        """Take in what an item of the verification publishes."""
+        self._standings.setdefault(pair.implementation, Standing()).note(content)
+
+    def measure(self, wanted: items.Wanted, item_timeout: float | None) -> items.Outcome:
+        """Measure a case, if its pair may be measured.
+
+        Args:
+            wanted: the case.
+            item_timeout: seconds that this item may take; None leaves the usual limit.
+        """
+        standing = self._standings.setdefault(wanted.pair.implementation, Standing())
+        passage = self._admission.ask(wanted, standing)
+        if not passage.opened:
+            return items.Outcome(refusal=passage.words())
+        name = self._engine.device.name
+        with exclusive.device(name):
+            case = self._engine.benchmark(wanted.pair).run_case(
+                wanted.case_idx,
+                wanted.entries[wanted.case_idx - 1],
+                wanted.name,
+                self._wishes.perf,
+                item_timeout,
+            )
+        warnings = [{"code": "gate", "message": text} for text in passage.warnings]
+        return items.Outcome(case=case, gate=passage.to_json(), warnings=[*warnings, *_company()])
+
+    def expect(self, pair: Pair, total: int, names: Mapping[int, str]) -> None:
+        """Note what is to be measured of a pair."""
+        if self.ledger is not None:
+            self.ledger.expect(pair, total, names)
+
+    def expect_names(self, pair: Pair, cases: tuple[CaseEntry, ...], wanted: set[str]) -> None:
+        """Note what is to be measured, from the names of the items that another process runs."""
+        names = {k: items.name_of(entry) for k, entry in enumerate(cases, 1)}
+        self.expect(pair, len(cases), {k: name for k, name in names.items() if name in wanted})
+
+    def receive(self, pair: Pair, payload: Mapping[str, Any]) -> None:
+        """Enter what an item's report carries into the ledger."""
+        if self.ledger is None:
+            return
+        # Does nothing where it was announced.
+        names = {int(case_idx): name for case_idx, name in payload["items"].items()}
+        self.ledger.expect(pair, payload["total"], names)
+        outcome = items.Outcome.from_json(payload["benchmark"])
+        if outcome.refusal is not None:
+            self.ledger.refuse(pair, outcome.refusal)
+        elif outcome.case is not None:
+            environment = payload["environment"]
+            self.ledger.add(pair, outcome.case, outcome.gate, environment, outcome.warnings)
+
+    @property
+    def accounts(self) -> list[PerfAccount]:
+        """The accounts of all pairs that are measured, in their order."""
+        if self.ledger is None:
+            return []
+        return sorted(self.ledger.accounts.values(), key=lambda account: account.pair)
+
+    def account(self, implementation: Path) -> PerfAccount | None:
+        """Return the account of the pair with an implementation."""
+        return self.ledger.accounts.get(implementation) if self.ledger is not None else None
+
+    def content(self, account: PerfAccount) -> dict[str, Any]:
+        """Return what a pair's report holds, or would hold if it were written."""
+        assert self.ledger is not None  # noqa: S101 - an account is its
+        return self.ledger.content(account)
+
+    @property
+    def red(self) -> bool:
+        """Whether a pair was not measured, or failed."""
+        return not all(account.green for account in self.accounts)
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Return what came of every pair, for other reports."""
+        return [account.overview() for account in self.accounts]
+
+    def announce_refusals(self) -> bool:
+        """Print what the gate said to standard error; return whether it refused a pair."""
+        refusals = self.ledger.refusals if self.ledger is not None else []
+        for text in refusals:
+            print(text, file=sys.stderr)  # noqa: T201 - documented
+        return bool(refusals)
+
+    def finish(self, reason: str) -> None:
+        """Write all reports, once no process of a candidate is left.
+
+        Args:
+            reason: why what did not run did not.
+        """
+        if self.ledger is not None:
+            self.ledger.finish(reason)
+
+
+def _company() -> list[dict[str, str]]:
+    """Warn where other processes of the run keep the machine busy."""
+    count = os.environ.get(_WORKERS, "1")
+    if not count.isdecimal() or int(count) < 2:  # noqa: PLR2004 - alone
+        return []
+    text = (
+        f"measured by one of {count} processes of pytest-xdist, which may have worked on the "
+        "same device meanwhile: times of a run without -n are the ones to rely on"
+    )
+    return [{"code": "shared_device", "message": text}]
