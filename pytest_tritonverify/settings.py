@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 from pytest_tritonverify.discovery import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -33,6 +34,13 @@ def _cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
+
+
+def _no_benchmark() -> BenchmarkWishes:
+    # Not at the top: a run that concerns nobody here imports this module.
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
+    return BenchmarkWishes()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +91,7 @@ class Settings:
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
-    benchmark: BenchmarkWishes = field(default_factory=BenchmarkWishes)
+    benchmark: BenchmarkWishes = field(default_factory=_no_benchmark)
 
     @classmethod
     def load(
@@ -149,6 +157,8 @@ class Settings:
 def _benchmark(
     option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
 ) -> BenchmarkWishes:
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
     try:
         return BenchmarkWishes.load(option, ini, cwd, ini_folder)
     except ValueError as error:

@@ -80,11 +80,11 @@ def _findings(config: pytest.Config, activation: Activation) -> Findings:
 
 def translate(config: pytest.Config, arguments: list[str]) -> None:
     """Write `--benchmark` out, in a run that concerns us: elsewhere it is another's option."""
-    from pytest_tritonverify.benchmark import asking
+    from pytest_tritonverify.benchmark import options
 
-    if asking.SPELLING in arguments:
-        arguments[:] = asking.translated(arguments)
-        if asking.OPTION in arguments:
+    if options.SPELLING in arguments:
+        arguments[:] = options.translated(arguments)
+        if options.OPTION in arguments:
             config.known_args_namespace.verify_benchmark = True
 
 

@@ -1,4 +1,4 @@
-"""What a user asks of benchmarks: the options, and their values checked."""
+"""What a user asks of benchmarks: the values of the options, checked."""
 
 from __future__ import annotations
 
@@ -6,112 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from pytest_tritonverify.benchmark import options
 from pytest_tritonverify.benchmark.measurement import MAX_SAMPLES, FailAction, PerfSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SPELLING, OPTION = "--benchmark", "--verify-benchmark"
-FAIL_ACTIONS = ("warn", "error")
 _DEFAULTS = PerfSettings()
-
-# name, help; each is a switch, and has an ini value `verify_<name>`.
-SWITCHES = (
-    (
-        "benchmark",
-        (
-            "Measure the cases of pairs that pass, against their references; --benchmark is short "
-            "for it in runs that concern this plugin"
-        ),
-    ),
-    ("skip-framework", "Benchmark: don't run the reference for its time"),
-    ("not-required", "Benchmark: measure without asking for a verification that passed"),
-)
-# name, help, metavar; each has an ini value that is the same text.
-VALUES = (
-    ("bench-warmup", f"Forwards before the timed ones (default {_DEFAULTS.warmup})", "N"),
-    ("bench-repeats", f"Timed forwards of each side (default {_DEFAULTS.repeats})", "N"),
-    ("perf-output", "Where the benchmark report of a single pair goes", "PATH"),
-    (
-        "framework-latency-ms",
-        "With --verify-skip-framework: the reference's latency in every case",
-        "MS",
-    ),
-    (
-        "freq-check-interval",
-        f"Seconds between two readings of the clocks (default {_DEFAULTS.freq_check_interval:g})",
-        "SECONDS",
-    ),
-)
-
-
-def add_options(group: Any, parser: Any) -> None:
-    """Define the options and ini values of benchmarks.
-
-    Args:
-        group: pytest's group of options.
-        parser: pytest's parser.
-    """
-    for name, text in SWITCHES:
-        group.addoption(
-            f"--verify-{name}", dest=_dest(name), action="store_const", const=True, help=text
-        )
-        parser.addini(_dest(name), text, type="bool", default=False)
-    for name, text, metavar in VALUES:
-        group.addoption(f"--verify-{name}", dest=_dest(name), metavar=metavar, help=text)
-        parser.addini(_dest(name), f"As --verify-{name}", default="")
-    lock = "verify_lock_frequency"
-    text = "Benchmark: lock the clocks of the visible devices and watch them (default)"
-    group.addoption(
-        "--verify-lock-frequency", dest=lock, action="store_const", const=True, help=text
-    )
-    group.addoption(
-        "--verify-no-lock-frequency",
-        dest=lock,
-        action="store_const",
-        const=False,
-        help="Benchmark: leave the clocks alone",
-    )
-    parser.addini(lock, text, type="bool", default=_DEFAULTS.lock_frequency)
-    action = "lock-frequency-fail-action"
-    group.addoption(
-        f"--verify-{action}",
-        dest=_dest(action),
-        choices=FAIL_ACTIONS,
-        help="Benchmark: what clocks are that can't be locked, or drift: warn (default) or error",
-    )
-    parser.addini(_dest(action), f"As --verify-{action}", default="")
-    _add_history_options(group)
-
-
-def _add_history_options(group: Any) -> None:
-    group.addoption(
-        "--verify-save",
-        dest="verify_save",
-        nargs="?",
-        const="",
-        metavar="NAME",
-        help="Benchmark: keep the reports for later comparison, under a name if one is given",
-    )
-    group.addoption(
-        "--verify-compare",
-        dest="verify_compare",
-        nargs="?",
-        const="",
-        metavar="ID|PATH",
-        help="Benchmark: compare with a report that was kept, by default the last one",
-    )
-
-
-def _dest(name: str) -> str:
-    return f"verify_{name.replace('-', '_')}"
-
-
-def translated(arguments: list[str]) -> list[str]:
-    """Return a command line with the short spelling written out."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return [OPTION if word == SPELLING and i < end else word for i, word in enumerate(arguments)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +49,8 @@ class BenchmarkWishes:
         """
 
         def given(name: str) -> Any:
-            value = option(_dest(name))
-            return ini(_dest(name)) if value is None else value
+            value = option(options.dest_of(name))
+            return ini(options.dest_of(name)) if value is None else value
 
         output = option("verify_perf_output")
         if not output and ini("verify_perf_output"):
@@ -164,7 +66,7 @@ class BenchmarkWishes:
 
 def _perf(given: Callable[[str], Any]) -> PerfSettings:
     action = given("lock-frequency-fail-action") or _DEFAULTS.lock_frequency_fail_action
-    if action not in FAIL_ACTIONS:
+    if action not in options.FAIL_ACTIONS:
         raise ValueError(f"verify_lock_frequency_fail_action: {action!r} is neither warn nor error")
     latency = _number(given, "framework-latency-ms", None, least=0.0)
     skip = bool(given("skip-framework"))
