@@ -146,6 +146,12 @@ class ActiveHooks:
         if self._judging:
             self._session.expect_ids(ids, self._config.rootpath)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in what a worker tells when it ends: one that was killed tells nothing."""
+        told = getattr(node, "workeroutput", None) or {}
+        self._session.benchmarks.take_clocks(told.get(WORKER_KEY))
+
     # Reporting
 
     def pytest_report_header(self) -> list[str]:
@@ -164,6 +170,8 @@ class ActiveHooks:
         """End all processes and write the results, before other reports ask for them."""
         interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
         self._session.close(interrupted=interrupted)
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[WORKER_KEY] = self._session.clocks
         yield
         settled = (
             pytest.ExitCode.OK,

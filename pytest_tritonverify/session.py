@@ -37,6 +37,7 @@ class VerifySession:
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
         perf_ledger: keeps measurements; None where `ledger` is.
+        clocks: what happened to the clocks of the devices, once the session is closed.
         benchmarks: measures, and keeps what was measured.
         screening: the static check of implementations.
     """
@@ -47,6 +48,7 @@ class VerifySession:
     engine: Engine
     ledger: Ledger | None = None
     perf_ledger: PerfLedger | None = None
+    clocks: dict[str, Any] | None = field(init=False, default=None)
     benchmarks: Benchmarks = field(init=False)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
@@ -215,6 +217,8 @@ class VerifySession:
         In this order: a candidate must not be able to touch a file that is final.
         """
         self.engine.close()
+        self.clocks = self.benchmarks.release_clocks()
+        self.benchmarks.take_clocks(self.clocks)
         if self.ledger is not None:
             if self.engine.kept_cache is not None:
                 print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented

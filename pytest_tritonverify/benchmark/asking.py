@@ -75,12 +75,13 @@ def _perf(given: Callable[[str], Any]) -> PerfSettings:
     interval = _number(given, "freq-check-interval", _DEFAULTS.freq_check_interval, least=0.0)
     if not interval:
         raise ValueError("--verify-freq-check-interval: 0 is no time between two readings")
+    lock = given("lock-frequency")
     return PerfSettings(
         warmup=_count(given, "bench-warmup", _DEFAULTS.warmup, least=0),
         repeats=_count(given, "bench-repeats", _DEFAULTS.repeats, least=1),
         skip_framework=skip,
         framework_latency_ms=latency,
-        lock_frequency=bool(given("lock-frequency")),
+        lock_frequency=_DEFAULTS.lock_frequency if lock in (None, "") else bool(lock),
         lock_frequency_fail_action=cast("FailAction", action),
         freq_check_interval=interval,
         not_required=bool(given("not-required")),

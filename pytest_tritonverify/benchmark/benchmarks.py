@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.benchmark import exclusive, items
 from pytest_tritonverify.benchmark.admission import Admission
+from pytest_tritonverify.benchmark.clocks import clocks_of
+from pytest_tritonverify.benchmark.frequency import FrequencyError, FrequencyWatch
+from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement, FrequencyReport
 from pytest_tritonverify.benchmark.standing import Standing
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ class Benchmarks:
         self._engine = engine
         self._admission = Admission(settings, engine)
         self._standings: dict[Path, Standing] = {}
+        self._watch: FrequencyWatch | None = None
+        self._clock_problem: str | None = None
 
     def note(self, pair: Pair, content: Mapping[str, Any]) -> None:
         """Take in what an item of the verification publishes."""
@@ -58,6 +63,9 @@ class Benchmarks:
             return items.Outcome(refusal=passage.words())
         name = self._engine.device.name
         with exclusive.device(name):
+            problem = self._watch_clocks(name)
+            if problem is not None:
+                return items.Outcome(case=_not_measured(wanted, problem), gate=passage.to_json())
             case = self._engine.benchmark(wanted.pair).run_case(
                 wanted.case_idx,
                 wanted.entries[wanted.case_idx - 1],
@@ -67,6 +75,27 @@ class Benchmarks:
             )
         warnings = [{"code": "gate", "message": text} for text in passage.warnings]
         return items.Outcome(case=case, gate=passage.to_json(), warnings=[*warnings, *_company()])
+
+    def _watch_clocks(self, device: str) -> str | None:
+        """Lock and watch the clocks from the first measurement on; say why it can't be done."""
+        if self._watch is None:
+            self._watch = FrequencyWatch(clocks_of(device), self._wishes.perf)
+            try:
+                self._watch.start()
+            except FrequencyError as error:
+                self._clock_problem = str(error)
+        return self._clock_problem
+
+    def release_clocks(self) -> dict[str, Any] | None:
+        """Take locks back; return the report as plain data, or None where nothing was measured."""
+        if self._watch is None:
+            return None
+        return self._watch.stop().to_json()
+
+    def take_clocks(self, report: Mapping[str, Any] | None) -> None:
+        """Take in what `release_clocks` returned, in whichever process."""
+        if report is not None and self.ledger is not None:
+            self.ledger.frequency = FrequencyReport.from_json(report)
 
     def expect(self, pair: Pair, total: int, names: Mapping[int, str]) -> None:
         """Note what is to be measured of a pair."""
@@ -110,7 +139,10 @@ class Benchmarks:
 
     @property
     def red(self) -> bool:
-        """Whether a pair was not measured, or failed."""
+        """Whether a pair was not measured, or failed, or the clocks were not as demanded."""
+        frequency = self.ledger.frequency if self.ledger is not None else None
+        if frequency is not None and frequency.failed:
+            return True
         return not all(account.green for account in self.accounts)
 
     def overview(self) -> list[dict[str, Any]]:
@@ -132,6 +164,17 @@ class Benchmarks:
         """
         if self.ledger is not None:
             self.ledger.finish(reason)
+
+
+def _not_measured(wanted: items.Wanted, problem: str) -> CaseMeasurement:
+    return CaseMeasurement(
+        case_idx=wanted.case_idx,
+        input_desc=wanted.entries[wanted.case_idx - 1].input_desc,
+        status=FAILED,
+        error_type=FrequencyError.__name__,
+        error_msg=f"{FrequencyError.__name__}: {problem}",
+        name=wanted.name,
+    )
 
 
 def _company() -> list[dict[str, str]]:
