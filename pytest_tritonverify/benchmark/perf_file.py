@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark import aggregate, case_entry, stats
+from pytest_tritonverify.benchmark import aggregate, case_entry, report_view, stats
 from pytest_tritonverify.results import result_file
 
 if TYPE_CHECKING:
@@ -177,4 +177,4 @@ def _shape_problem(shape: Any) -> str | None:
 
 
 def _number_or_none(value: Any) -> bool:
-    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+    return value is None or report_view.number(value) is not None
