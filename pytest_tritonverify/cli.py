@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_tritonverify import discovery
 from pytest_tritonverify.benchmark import command as benchmark_command
+from pytest_tritonverify.benchmark import compare_command
 from pytest_tritonverify.benchmark import items as benchmark_items
 from pytest_tritonverify.degeneration import command
 from pytest_tritonverify.execution import processes
@@ -63,7 +64,16 @@ def main(arguments: Sequence[str]) -> int:
     check.add_argument("file", metavar="FILE", help="the implementation")
     check.add_argument("--json", action="store_true", help="print the documented JSON")
     check.add_argument("--non-compute", action="store_true", help="the task only moves data")
+    compare = commands.add_parser(
+        "compare",
+        help="compare two benchmark reports or saved runs",
+        description="Compare benchmark reports of the same cases. Exit status 0: they could be "
+        "compared, whatever came out; 1: anything else.",
+    )
+    compare_command.add_options(compare)
     options = parser.parse_args(arguments)
+    if options.command == "compare":
+        return compare_command.run(options)
     if options.command == "validate":
         return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
     if options.command == "benchmark":
