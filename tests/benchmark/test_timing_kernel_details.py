@@ -17,12 +17,31 @@ from pytest_tritonverify.execution.timing.kernel_details import TableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HEADER = (
-    "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),"
-    "Duration(us),Wait Time(us),Block Dim,Mix Block Dim,HF32 Eligible,Input Shapes,"
-    "Input Data Types,Input Formats,Output Shapes,Output Data Types,Output Formats,Context ID,"
-    "aicore_time(us),aic_total_cycles"
-).split(",")
+HEADER = [
+    "Device_id",
+    "Model ID",
+    "Task ID",
+    "Stream ID",
+    "Name",
+    "Type",
+    "OP State",
+    "Accelerator Core",
+    "Start Time(us)",
+    "Duration(us)",
+    "Wait Time(us)",
+    "Block Dim",
+    "Mix Block Dim",
+    "HF32 Eligible",
+    "Input Shapes",
+    "Input Data Types",
+    "Input Formats",
+    "Output Shapes",
+    "Output Data Types",
+    "Output Formats",
+    "Context ID",
+    "aicore_time(us)",
+    "aic_total_cycles",
+]
 
 Kernel = tuple[str, float]
 
