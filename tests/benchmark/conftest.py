@@ -29,6 +29,16 @@ def measuring_host() -> Iterator[Host]:
 
 
 @pytest.fixture
+def cuda_measuring() -> Iterator[MeasuringBench]:
+    """Measures pairs on a GPU."""
+    host = Host(HostConfig(DEVICES["cuda"], fork=True))
+    bench = MeasuringBench(host)
+    yield bench
+    bench.close()
+    host.close()
+
+
+@pytest.fixture
 def measuring(measuring_host: Host) -> Iterator[MeasuringBench]:
     """Measures pairs in real worker processes."""
     bench = MeasuringBench(measuring_host)

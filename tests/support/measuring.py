@@ -26,15 +26,15 @@ class MeasuringBench:
         self._host = host
         self._open: list[PairBenchmark | Process] = []
 
-    def measure(self, pair: Pair, perf: PerfSettings = FEW, case_idx: int = 1) -> CaseMeasurement:
-        """Measure one case of a pair on the CPU."""
-        settings = Settings(device="cpu", timeout=PATIENCE)
-        start = starting.reference(pair, settings, "cpu")
-        inputs = Process(lambda: self._host.spawn(start), REFERENCE, pair.task.name, "cpu")
-        benchmark = PairBenchmark(pair, settings, "cpu", inputs, self._host.spawn)
+    def measure(self, pair: Pair, perf: PerfSettings = FEW, device: str = "cpu") -> CaseMeasurement:
+        """Measure the first case of a pair."""
+        settings = Settings(device=device, timeout=PATIENCE)
+        start = starting.reference(pair, settings, device)
+        inputs = Process(lambda: self._host.spawn(start), REFERENCE, pair.task.name, device)
+        benchmark = PairBenchmark(pair, settings, device, inputs, self._host.spawn)
         self._open += [benchmark, inputs]
-        entry = CaseEntry(f"case{case_idx}-float32-2x4", "float32")
-        return benchmark.run_case(case_idx, entry, f"benchmark{case_idx}", perf, None)
+        entry = CaseEntry("case1-float32-2x4", "float32")
+        return benchmark.run_case(1, entry, "benchmark1", perf, None)
 
     def close(self) -> None:
         """End everything that was started."""

@@ -30,6 +30,8 @@ _FLUSH_BYTES = 256 << 20
 # Milliseconds that the device spins at most so that a host that is slow to launch keeps ahead.
 _LONGEST_HEAD_START_MS = 5.0
 _CALIBRATION_CYCLES = 1_000_000
+# Some 30 ms, about what triton.testing.do_bench warms up for.
+_WAKING_WRITES = 400
 # Waiting for the device longer than its events account for: beyond both of these, something ran on
 # after the last event.
 _UNACCOUNTED_MS = 0.1
@@ -39,7 +41,7 @@ _MARK = "tritonverify::forward"
 _FLOOR_FACTOR = 4.0
 
 # Bound before user code is there to replace them.
-_synchronize = torch.cuda.synchronize
+_synchronize = getattr(torch._C, "_cuda_synchronize", torch.cuda.synchronize)  # noqa: SLF001 - below what Python can change
 _current_stream = torch.cuda.current_stream
 _fill = torch.Tensor.zero_
 _spin = getattr(torch.cuda, "_sleep", None)
@@ -90,14 +92,27 @@ class CudaTimer(Timer):
 
     def measure(self, forward: Forward, plan: Plan) -> Timing:
         """Time forwards by events, then by the profiler."""
-        buffer = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
+        buffer = self._buffer()
+        self._wake(buffer)
         self._calibrate()
         floor_ms = self._floor(buffer)
         self._warm_up(forward, plan, buffer)
+        self._wake(buffer)
         with clock.collector_paused():
             times = self._by_events(forward, plan, buffer)
         sums, problem = self._profiled(forward, plan, buffer)
         return _concluded(times, sums, problem, floor_ms)
+
+    def _buffer(self) -> torch.Tensor:
+        """Return what is written to overwrite the second level cache."""
+        return torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device=self.device)
+
+    @staticmethod
+    def _wake(buffer: torch.Tensor) -> None:
+        """Keep the device busy for some milliseconds, so that its clocks are up."""
+        for _ in range(_WAKING_WRITES):
+            _fill(buffer)
+        _synchronize()
 
     def _calibrate(self) -> None:
         """Find out how long the device spins for a number of cycles."""
@@ -145,9 +160,11 @@ class CudaTimer(Timer):
         begun = now()
         for number in range(plan.repeats):
             forward.turn(number)
+            # So that all that the device does from here on lies between events.
+            _synchronize()
+            before = mark(stream)
             if self._head_start_cycles and _spin is not None:
                 _spin(self._head_start_cycles)
-            before = mark(stream)
             _fill(buffer)
             start = mark(stream)
             called = now()
@@ -169,7 +186,7 @@ class CudaTimer(Timer):
                 waited = (done - returned) / clock.NS_PER_MS
             del outputs
             device_ms = self._events.between(start, end)
-            missing = waited - self._events.between(before, end) - self._spun_ms
+            missing = waited - self._events.between(before, end)
             if missing > max(_UNACCOUNTED_MS, _UNACCOUNTED_SHARE * device_ms):
                 times.outlasted += 1
                 device_ms += missing
@@ -177,10 +194,6 @@ class CudaTimer(Timer):
         times.loop_ms = (now() - begun) / clock.NS_PER_MS
         plan.entered("measured")
         return times
-
-    @property
-    def _spun_ms(self) -> float:
-        return self._head_start_cycles / self._cycles_per_ms if self._cycles_per_ms else 0.0
 
     def _profiled(
         self, forward: Forward, plan: Plan, buffer: torch.Tensor
