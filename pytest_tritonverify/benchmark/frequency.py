@@ -15,6 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify.benchmark.claims import Claim
 from pytest_tritonverify.benchmark.measurement import (
     MAX_DRIFTS,
     DeviceFrequency,
@@ -52,6 +53,7 @@ class FrequencyWatch:
         self._settings = settings
         self._settle_s = settle_s
         self._devices: dict[int, DeviceFrequency] = {}
+        self._claims: dict[int, Claim] = {}
         self._messages: list[str] = []
         self._failures: list[str] = []
         self._end = threading.Event()
@@ -110,7 +112,10 @@ class FrequencyWatch:
     def _lock(self, numbers: list[int]) -> None:
         problems: dict[str, list[int]] = {}
         for number in numbers:
-            problem = self._clocks.lock(number) if self._clocks.lockable else None
+            problem = None
+            if self._clocks.lockable:
+                self._claims[number] = Claim(f"{self._clocks.backend}{number}")
+                problem = self._clocks.lock(number)
             locked = self._clocks.lockable and problem is None
             self._devices[number] = DeviceFrequency(device=number, locked=locked)
             if problem is not None:
@@ -147,9 +152,15 @@ class FrequencyWatch:
             for number, device in self._devices.items():
                 if device.locked:
                     self._devices[number] = self._restored(device)
+            for claim in self._claims.values():
+                claim.end()
         return self.report()
 
     def _restored(self, device: DeviceFrequency) -> DeviceFrequency:
+        if not self._claims[device.device].is_last():
+            text = f"device {device.device} stays locked: another process still measures there"
+            self._messages.append(f"{text}, and gives it back")
+            return device
         problem = self._clocks.unlock(device.device)
         if problem is not None:
             text = f"device {device.device} stays locked: {problem}"

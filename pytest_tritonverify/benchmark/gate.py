@@ -94,6 +94,9 @@ def examine(path: Path, now: Now) -> Passage:
         path: the verification's result.
         now: what is there at present.
     """
+    if path.exists() and not path.is_file():
+        # A pipe would never end.
+        return _closed(path, Refusal(UNREADABLE, "it is no regular file"))
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -201,7 +201,8 @@ class DeviceFrequency:
     Attributes:
         device: the number by which the tools know the device.
         locked: the lock command succeeded on it.
-        restored: the lock was taken back; None where there was nothing to take back.
+        restored: the lock was taken back; None where there was nothing to take back, or another
+            process does so.
         baseline_mhz: the clock after locking; None where it can't be read.
         samples: how often the clock was read afterwards.
         lowest_mhz, highest_mhz: over these readings.

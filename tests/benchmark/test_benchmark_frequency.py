@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,8 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    # Other tests that run at the same time lock other machines' devices.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # A real driver's tools, where there are some, are none of a test's business.
     for name, found in (("_LOCKER", "drv_hlt_dsmi_test"), ("_READER", "npu-smi")):
         monkeypatch.setattr(clocks.NpuClocks, name, (found,))
@@ -313,6 +316,30 @@ def test_a_second_stop_only_reports(machine: Machine) -> None:
     watch.start()
     assert watch.stop() == watch.stop()
     assert len(machine.lines("locks")) == 2
+
+
+def test_the_last_one_that_measures_gives_the_lock_back(machine: Machine) -> None:
+    machine.has(0, 1)
+    machine.environ["ASCEND_RT_VISIBLE_DEVICES"] = "0"
+    first, second = machine.watch(), machine.watch()
+    first.start()
+    second.start()
+    report = first.stop()
+    assert report.devices[0].restored is None
+    assert "device 0 stays locked: another process still measures" in report.messages[0]
+    assert machine.lines("locks") == ["set_lp_idle 0 0"] * 2
+    assert second.stop().devices[0].restored is True
+    assert machine.lines("locks")[2:] == ["set_lp_idle 0 1"]
+
+
+def test_a_folder_that_is_not_there_keeps_nobody_from_giving_back(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(machine.folder / "nowhere"))
+    machine.has(0)
+    watch = machine.watch()
+    watch.start()
+    assert watch.stop().devices[0].restored is True
 
 
 def test_a_process_that_ends_early_gives_the_locks_back(

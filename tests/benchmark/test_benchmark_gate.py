@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -131,8 +132,11 @@ def test_a_file_that_is_no_json(tmp_path: Path, text: str) -> None:
     assert words_of(path).startswith("[L1 闸门] 拒绝执行 benchmark：文件读取失败\n")
 
 
-def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
-    assert "文件读取失败" in words_of(tmp_path)
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "verify_result.json"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        assert words_of(path).startswith("[L1 闸门] 拒绝执行 benchmark：文件读取失败\n")
 
 
 def test_no_case(tmp_path: Path) -> None:
