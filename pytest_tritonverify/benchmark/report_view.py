@@ -118,9 +118,9 @@ def counts(shape: Mapping[str, Any]) -> bool:
 def label(shape: Mapping[str, Any]) -> str:
     """Return what a case is called."""
     name = shape.get("name")
-    if isinstance(name, str) and name:
-        return name.removeprefix("benchmark")
-    return str(shape["case_idx"])
+    if isinstance(name, str) and name.startswith("benchmark"):
+        return f"case{name.removeprefix('benchmark')}"
+    return f"case{shape['case_idx']}"
 
 
 def other_device(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

@@ -353,10 +353,10 @@ def test_the_table_has_a_line_for_each_case(shown: Comparison) -> None:
     lines = compare_text.text(shown).splitlines()
     assert lines[0] == "softmax: old.json -> new|er.json"
     assert " ".join(lines[1].split()) == "case old.json ms new|er.json ms ratio 95 % verdict"
-    assert lines[2].startswith("  1-float16-128            1             0.5  2.000x  [")
+    assert lines[2].startswith("  case1-float16-128            1             0.5  2.000x  [")
     assert "FASTER: [" in lines[2]
     assert "SAME: [" in lines[3]
-    assert lines[4].split()[:5] == ["3-float16-128", "-", "-", "-", "-"]
+    assert lines[4].split()[:5] == ["case3-float16-128", "-", "-", "-", "-"]
     assert "UNCLEAR: old.json: not measured: the profiler gave no table; new|er.json" in lines[4]
     assert lines[5].startswith("  all: FASTER: [")
     assert lines[5].endswith("; 1 of 3 cases can't be compared and are left out")
