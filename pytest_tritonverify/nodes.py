@@ -281,6 +281,8 @@ class BenchmarkItem(VerifyItem):
             benchmark=self.outcome.to_json(),
             total=len(file.entries),
             items={str(case_idx): name for case_idx, name in file.measured.items()},
+            # Each report has its own: the verification's may be of another run.
+            environment=session.engine.fingerprint(),
         )
         self.user_properties[:] = self.outcome.properties(self.pair)
         if self.outcome.failure is not None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.keeping import Keeper
     from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Findings, Pair
@@ -37,6 +38,7 @@ class VerifySession:
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
         perf_ledger: keeps measurements; None where `ledger` is.
+        keeper: compares and saves reports; None where that is not asked for.
         clocks: what happened to the clocks of the devices, once the session is closed.
         benchmarks: measures, and keeps what was measured.
         screening: the static check of implementations.
@@ -48,6 +50,7 @@ class VerifySession:
     engine: Engine
     ledger: Ledger | None = None
     perf_ledger: PerfLedger | None = None
+    keeper: Keeper | None = None
     clocks: dict[str, Any] | None = field(init=False, default=None)
     benchmarks: Benchmarks = field(init=False)
     screening: Screening = field(init=False)
@@ -55,7 +58,7 @@ class VerifySession:
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
-        self.benchmarks = Benchmarks(self.settings, self.engine, self.perf_ledger)
+        self.benchmarks = Benchmarks(self.settings, self.engine, self.perf_ledger, self.keeper)
 
     def run_case(
         self,

@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.keeping import Keeper
     from pytest_tritonverify.discovery import Findings
     from pytest_tritonverify.settings import Settings
 
@@ -184,6 +185,7 @@ def _session(
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
 
+    keeper = _keeper(config, settings)
     brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
     private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
     private |= {folder.resolve() for folder in private}
@@ -205,7 +207,28 @@ def _session(
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )
-    return VerifySession(settings, activation, findings, engine, ledger, perf_ledger)
+    return VerifySession(settings, activation, findings, engine, ledger, perf_ledger, keeper)
+
+
+def _keeper(config: pytest.Config, settings: Settings) -> Keeper | None:
+    """Return what compares and saves reports, where that is asked for and this process does it."""
+    from pytest_tritonverify.benchmark.history import HistoryError
+    from pytest_tritonverify.benchmark.keeping import Keeper
+
+    wishes = settings.benchmark
+    if hasattr(config, "workerinput") or (wishes.save is None and wishes.compare is None):
+        return None
+    keeper = Keeper(
+        root=config.rootpath,
+        save=wishes.save,
+        compare=wishes.compare,
+        cwd=config.invocation_params.dir,
+    )
+    try:
+        keeper.check()
+    except HistoryError as error:
+        raise pytest.UsageError(str(error)) from None
+    return keeper
 
 
 def _set_arguments(config: pytest.Config, activation: Activation, findings: Findings) -> None:

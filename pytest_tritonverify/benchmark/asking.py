@@ -55,12 +55,16 @@ class BenchmarkWishes:
         output = option("verify_perf_output")
         if not output and ini("verify_perf_output"):
             output = ini_folder / ini("verify_perf_output")
+        save, compare = option("verify_save"), option("verify_compare")
+        wanted = bool(given("benchmark"))
+        if not wanted and (save is not None or compare is not None):
+            raise ValueError("--verify-save and --verify-compare take effect with --benchmark")
         return cls(
-            wanted=bool(given("benchmark")),
+            wanted=wanted,
             perf=_perf(given),
             output=(cwd / output).absolute() if output else None,
-            save=option("verify_save"),
-            compare=option("verify_compare"),
+            save=save,
+            compare=compare,
         )
 
 

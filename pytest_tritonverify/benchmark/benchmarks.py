@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark import exclusive, items
+from pytest_tritonverify.benchmark import exclusive, history, items
 from pytest_tritonverify.benchmark.admission import Admission
 from pytest_tritonverify.benchmark.clocks import clocks_of
 from pytest_tritonverify.benchmark.frequency import FrequencyError, FrequencyWatch
+from pytest_tritonverify.benchmark.keeping import Keeper, Kept
 from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement, FrequencyReport
 from pytest_tritonverify.benchmark.standing import Standing
 
@@ -33,12 +35,22 @@ class Benchmarks:
         settings: the session's settings.
         engine: runs workers.
         ledger: keeps the measurements; None in a process that only runs items for another one.
+        keeper: compares and saves reports, where that is asked for.
+
+    Attributes:
+        kept: what came of comparing and saving.
     """
 
     def __init__(
-        self, settings: Settings, engine: Engine, ledger: PerfLedger | None = None
+        self,
+        settings: Settings,
+        engine: Engine,
+        ledger: PerfLedger | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.ledger = ledger
+        self.kept = Kept()
+        self._keeper = keeper
         self._wishes = settings.benchmark
         self._engine = engine
         self._admission = Admission(settings, engine)
@@ -162,8 +174,16 @@ class Benchmarks:
         Args:
             reason: why what did not run did not.
         """
-        if self.ledger is not None:
-            self.ledger.finish(reason)
+        if self.ledger is None:
+            return
+        self.ledger.finish(reason)
+        if self._keeper is not None:
+            reports = {
+                history.key_of(account.pair, self._keeper.root): self.content(account)
+                for account in self.accounts
+                if account.written is not None
+            }
+            self.kept = self._keeper.finish(reports, dt.datetime.now().astimezone())
 
 
 def _not_measured(wanted: items.Wanted, problem: str) -> CaseMeasurement:

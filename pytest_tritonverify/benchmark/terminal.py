@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark import aggregate, display
+from pytest_tritonverify.benchmark import aggregate, compare_text, display
 from pytest_tritonverify.benchmark.measurement import CaseMeasurement
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ def summary(benchmarks: Benchmarks, cwd: Path, reporter: Any) -> None:
     plain = not _shows_blocks()
     for account in benchmarks.accounts:
         _pair(benchmarks, account, cwd, reporter, plain=plain)
+    kept = benchmarks.kept
+    for comparison in kept.comparisons:
+        reporter.write_line(compare_text.text(comparison))
+    for problem in kept.problems:
+        reporter.write_line(f"warning: {problem}", yellow=True)
+    if kept.run is not None:
+        reporter.write_line(f"saved: {_short(kept.run.path, cwd)}")
 
 
 def _pair(
@@ -96,9 +103,12 @@ def _notes(account: PerfAccount, content: Mapping[str, Any], cwd: Path) -> list[
             f"{account.path.name} was left as it was"
         )
     elif account.written is not None:
-        path = account.path
-        notes.append(f"report: {path.relative_to(cwd) if path.is_relative_to(cwd) else path}")
+        notes.append(f"report: {_short(account.path, cwd)}")
     return notes
+
+
+def _short(path: Path, cwd: Path) -> Path:
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
 
 def _shows_blocks() -> bool:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tests.support.runs import Run, Runner
 
 QUICK = ("--verify-bench-warmup=1", "--verify-bench-repeats=4")
-# Right for the first values that it is given in a shape, and wrong for the others.
+# Right for the first values that it is given, and wrong for the others.
 REMEMBERS = """\
-if not hasattr(ModelNew, "kept"):
-    ModelNew.kept = x * 2
-return ModelNew.kept
+if not hasattr(ModelNew, "first"):
+    ModelNew.first = x.clone()
+x = ModelNew.first
 """
 
 
@@ -46,14 +46,18 @@ def measured(runner: Runner, *args: str | Path, plugins: tuple[str, ...] = ()) -
     return runner.run("--verify-dir=ops", *QUICK, *args, plugins=plugins)
 
 
-def test_a_run_verifies_first_and_measures_then(runner: Runner) -> None:
+def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     pair = write_pair(runner.path / "ops", cases=2)
 
-    run = measured(runner, "--benchmark", plugins=("pytest_benchmark.plugin",))
+    run = measured(
+        runner, "--benchmark", "--verify-save=base", plugins=("pytest_benchmark.plugin",)
+    )
 
     assert run.code == 0, run.out
     assert list(run.by_name) == [*case_names(2), *bench_names(2)]
     content = report(pair)
+    assert content["environment"]["device"]["backend"] == "cpu"
+    assert content["sources"] == pair.result()["sources"]
     assert list(content)[:15] == [
         "op_name",
         "warmup",
@@ -81,25 +85,18 @@ def test_a_run_verifies_first_and_measures_then(runner: Runner) -> None:
     assert "geometric mean over 2 of 2 cases" in run.out
     assert "report: ops/perf_result.json" in run.out
     assert not list(pair.folder.glob("*.journal.jsonl"))
+    (saved,) = (runner.path / ".verify_benchmarks").glob("cpu-*/0001_base/ops/*.json")
+    assert json.loads(saved.read_text()) == content
 
-
-def test_a_later_run_goes_by_the_earlier_ones_result(runner: Runner) -> None:
-    pair = write_pair(runner.path / "ops", cases=2)
+    # A later run goes by that verification, and compares with those times.
     only = ("--benchmark", "-m", "verify_benchmark")
-    assert measured(runner).code == 0
-
-    run = measured(runner, *only)
+    run = measured(runner, *only, "--verify-compare=base")
     assert run.code == 0, run.out
     assert list(run.by_name) == bench_names(2)
     assert report(pair)["gate"]["verify_json"] == "verify_result.json"
+    assert "double: 0001_base -> this run" in run.out
 
-    # One case alone leaves the report as it is.
-    before = (pair.folder / "perf_result.json").read_bytes()
-    run = measured(runner, *only, "-k", bench_name(2))
-    assert run.code == 0, run.out
-    assert "only 1 of 2 cases were selected, so perf_result.json was left as it was" in run.out
-    assert (pair.folder / "perf_result.json").read_bytes() == before
-
+    # It holds for that implementation alone.
     pair.implementation.write_text(pair.implementation.read_text() + "\n# changed\n")
     run = measured(runner, *only)
     assert run.code == 2
@@ -108,10 +105,6 @@ def test_a_later_run_goes_by_the_earlier_ones_result(runner: Runner) -> None:
     assert run.err.count("[L1 闸门]") == 1
     assert run.by_name == dict.fromkeys(bench_names(2), "failed")
     assert not (pair.folder / "perf_result.json").exists()
-
-    run = measured(runner, *only, "--verify-not-required")
-    assert run.code == 0
-    assert report(pair)["gate"]["required"] is False
 
 
 def test_what_fails_is_not_measured_and_exit_status_2_wins(runner: Runner) -> None:
@@ -211,6 +204,8 @@ def test_xdist_and_random_order_measure_what_they_have_verified(runner: Runner) 
         (["--verify-framework-latency-ms=1"], "takes effect with --verify-skip-framework"),
         (["--verify-skip-framework", "--verify-framework-latency-ms=inf"], "is no number from 0"),
         (["--verify-freq-check-interval=0"], "no time between two readings"),
+        (["--verify-save"], "take effect with --benchmark"),
+        (["--benchmark", "--verify-compare=1"], "there is no saved run '1'"),
         (["--benchmark", "--verify-in-process"], "can't be combined with --verify-in-process"),
     ],
 )
@@ -223,11 +218,8 @@ def test_impossible_wishes_are_usage_errors(runner: Runner, arguments: list[str]
 
 def test_nothing_is_measured_unless_it_is_asked_for(runner: Runner) -> None:
     write_pair(runner.path / "ops", cases=1)
-    run = runner.run("--verify-dir=ops", "--collect-only", "-q")
-    assert [name for name in run.listed if "benchmark" in name] == []
-    run = runner.run("--verify-dir=ops", "--collect-only", "-q", "--benchmark")
-    assert [name.partition("::")[2] for name in run.listed] == [*case_names(1), *bench_names(1)]
-    run = runner.run(
-        "--collect-only", "-q", "ops", "-o", "verify_dirs=ops", "-o", "verify_benchmark=true"
-    )
+    listing = ("--collect-only", "-q", "-o", "verify_dirs=ops")
+    run = runner.run(*listing)
+    assert [name.partition("::")[2] for name in run.listed] == case_names(1)
+    run = runner.run(*listing, "-o", "verify_benchmark=true")
     assert [name.partition("::")[2] for name in run.listed] == [*case_names(1), *bench_names(1)]
