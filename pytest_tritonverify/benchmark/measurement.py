@@ -29,6 +29,10 @@ MAX_OPERATORS = 10_000
 """Kernel names of one side that are taken in."""
 
 
+MAX_DRIFTS = 20
+"""Drifts of one device that are listed; all are counted."""
+
+
 class MeasurementError(ValueError):
     """Data that describes no measurement; the text says which field, and what it holds."""
 
@@ -238,15 +242,29 @@ class DeviceFrequency:
             "throttled": list(self.throttled),
         }
 
+    def joined(self, other: DeviceFrequency) -> DeviceFrequency:
+        """Return what two processes saw of the same device, this one first."""
+        lows = [mhz for mhz in (self.lowest_mhz, other.lowest_mhz) if mhz is not None]
+        highs = [mhz for mhz in (self.highest_mhz, other.highest_mhz) if mhz is not None]
+        outcomes = [done for done in (self.restored, other.restored) if done is not None]
+        return DeviceFrequency(
+            device=self.device,
+            locked=self.locked and other.locked,
+            restored=all(outcomes) if outcomes else None,
+            baseline_mhz=self.baseline_mhz if other.baseline_mhz is None else other.baseline_mhz,
+            samples=self.samples + other.samples,
+            lowest_mhz=min(lows, default=None),
+            highest_mhz=max(highs, default=None),
+            drifts=(*self.drifts, *other.drifts)[:MAX_DRIFTS],
+            drift_count=self.drift_count + other.drift_count,
+            throttled=tuple(dict.fromkeys((*self.throttled, *other.throttled))),
+        )
+
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> DeviceFrequency:
         """Rebuild a report that travelled as builtins, from a process of ours."""
         drifts = tuple((int(number), int(mhz)) for number, mhz in data["drifts"])
         return cls(**{**data, "drifts": drifts, "throttled": tuple(data["throttled"])})
-
-
-MAX_DRIFTS = 20
-"""Drifts of one device that are listed; all are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,6 +312,22 @@ class FrequencyReport:
             "devices": [device.to_json() for device in self.devices],
             "messages": list(self.messages),
         }
+
+    def joined(self, other: FrequencyReport) -> FrequencyReport:
+        """Return one report of two processes that measured on the same machine."""
+        devices = {device.device: device for device in self.devices}
+        for device in other.devices:
+            earlier = devices.get(device.device)
+            devices[device.device] = earlier.joined(device) if earlier else device
+        return FrequencyReport(
+            backend=other.backend,
+            requested=self.requested or other.requested,
+            tool=self.tool or other.tool,
+            interval_s=self.interval_s if other.interval_s is None else other.interval_s,
+            devices=tuple(devices.values()),
+            messages=tuple(dict.fromkeys((*self.messages, *other.messages))),
+            failed=self.failed or other.failed,
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> FrequencyReport:

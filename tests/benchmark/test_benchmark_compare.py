@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import json
 import math
+import random
 from typing import Any
 
 import pytest
@@ -154,6 +156,30 @@ def test_turned_around_the_word_is_the_other_one(before: float, after: float) ->
     # At the very edge of the margin resampling may tip the one and not the other.
     edge = min(abs(max(before / after, after / before) - edge) for edge in (1.02, 1.0201, 1.0195))
     assert back.verdict == opposite[there.verdict] or edge < 0.005
+
+
+def jittered(seed: int, latency: float, sigma: float) -> Any:
+    generator = random.Random(seed)  # noqa: S311 - nothing secret
+    samples = tuple(latency * math.exp(generator.gauss(0, sigma)) for _ in range(50))
+    return side(math.fsum(samples) / 50, samples_ms=samples)
+
+
+def words(times: int, before: float, after: float, sigma: float) -> collections.Counter[str]:
+    return collections.Counter(
+        one_case(jittered(2 * k, before, sigma), jittered(2 * k + 1, after, sigma)).verdict
+        for k in range(times)
+    )
+
+
+def test_a_kernel_is_not_faster_than_itself() -> None:
+    assert words(20, 1.0, 1.0, sigma=0.02) == {"SAME": 20}
+    # Fifty samples with this much jitter don't tell two percent.
+    assert set(words(20, 1.0, 1.0, sigma=0.05)) <= {"SAME", "UNCLEAR"}
+
+
+def test_a_gain_of_a_tenth_is_seen_through_five_percent_of_jitter() -> None:
+    assert words(10, 1.1, 1.0, sigma=0.05) == {"FASTER": 10}
+    assert words(10, 1.0, 1.1, sigma=0.05) == {"SLOWER": 10}
 
 
 # The documented ratio

@@ -115,3 +115,40 @@ def test_devices_are_locked_only_if_there_are_some_and_all_are() -> None:
     assert FrequencyReport(backend="npu", requested=True, devices=(one,)).locked
     assert not FrequencyReport(backend="npu", requested=True, devices=(one, other)).locked
     assert not FrequencyReport(backend="npu", requested=True).locked
+
+
+def test_what_several_processes_saw_of_the_clocks_is_one_report() -> None:
+    def seen(number: int, **facts: Any) -> FrequencyReport:
+        device = DeviceFrequency(device=number, locked=True, **facts)
+        return FrequencyReport(backend="npu", requested=True, tool="t", devices=(device,))
+
+    first = seen(
+        0,
+        restored=None,
+        samples=2,
+        lowest_mhz=900,
+        highest_mhz=1800,
+        drifts=((1, 900),),
+        drift_count=1,
+    )
+    second = seen(0, restored=True, samples=3, lowest_mhz=1800, highest_mhz=1850)
+    joined = first.joined(dataclasses.replace(second, failed=True, messages=("m",))).joined(seen(1))
+    device, other = joined.devices
+    assert (device.samples, device.lowest_mhz, device.highest_mhz) == (5, 900, 1850)
+    assert (device.drifts, device.drift_count, device.restored) == (((1, 900),), 1, True)
+    assert other.device == 1
+    assert joined.failed
+    assert joined.drifted
+    assert joined.messages == ("m",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [(True, True, True), (True, False, False), (None, True, True), (None, None, None)],
+)
+def test_a_lock_is_given_back_if_everybody_who_tried_says_so(
+    *, one: bool | None, other: bool | None, both: bool | None
+) -> None:
+    first, second = (DeviceFrequency(device=0, restored=done) for done in (one, other))
+    assert first.joined(second).restored is both
+    assert second.joined(first).restored is both
