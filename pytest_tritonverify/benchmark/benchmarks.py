@@ -107,7 +107,8 @@ class Benchmarks:
     def take_clocks(self, report: Mapping[str, Any] | None) -> None:
         """Take in what `release_clocks` returned, in whichever process."""
         if report is not None and self.ledger is not None:
-            self.ledger.frequency = FrequencyReport.from_json(report)
+            found, earlier = FrequencyReport.from_json(report), self.ledger.frequency
+            self.ledger.frequency = earlier.joined(found) if earlier else found
 
     def expect(self, pair: Pair, total: int, names: Mapping[int, str]) -> None:
         """Note what is to be measured of a pair."""
