@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from pytest_tritonverify import cli, discovery
+from pytest_tritonverify import cli_options, discovery
 from pytest_tritonverify.accuracy.verdict import Category
 from pytest_tritonverify.execution.worker import ROLES
 from pytest_tritonverify.results.result_file import SCHEMA_PATH
@@ -135,7 +135,7 @@ def test_commands_of_the_readme_name_what_is_there() -> None:
 def test_the_command_for_scripts_is_understood() -> None:
     prefix = "python -m pytest_tritonverify verify "
     parser = argparse.ArgumentParser()
-    cli._add_verify_options(parser)
+    cli_options.add_verify_options(parser)
     (command,) = (c for c in commands() if c.startswith(prefix))
     options = parser.parse_args(command.removeprefix(prefix).split())
     assert (options.op_name, options.triton_impl_name) == ("scale", "triton_ascend_impl")
