@@ -269,9 +269,10 @@ def _replayed(forward: Any, count: int = 50, replays: int = 10) -> float:
             forward()
     graph.replay()
     torch.cuda.synchronize()
-    times = []
+    event: Any = torch.cuda.Event
+    times: list[float] = []
     for _ in range(replays):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (event(enable_timing=True) for _ in range(2))
         begin.record()
         graph.replay()
         end.record()
@@ -322,12 +323,11 @@ def main() -> None:
         found = kernels(small=options.small)
         write(folder, found)
         runs = [measure(folder, options) for _ in range(options.runs)]
-        rest = {
-            kernel.name: in_another_process(folder / kernel.name)
-            if options.device == "cuda"
-            else {"do_bench": None, "profiler": None, "graph": None}
-            for kernel in found
-        }
+        rest: dict[str, dict[str, float | None]] = {}
+        for kernel in found:
+            nothing = dict.fromkeys(("do_bench", "profiler", "graph"))
+            home = folder / kernel.name
+            rest[kernel.name] = in_another_process(home) if options.device == "cuda" else nothing
     report(runs, rest)
 
 

@@ -59,6 +59,8 @@ class ActiveHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put what is measured behind what is judged, file by file, whoever shuffled them."""
+        if not self._session.settings.benchmark.wanted:
+            return
         for file in _ours(items):
             places = [i for i, item in enumerate(items) if item.parent is file]
             theirs = [items[place] for place in places]

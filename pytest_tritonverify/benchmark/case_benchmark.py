@@ -14,6 +14,7 @@ from pytest_tritonverify.benchmark.measurement import (
     MeasurementError,
     SideMeasurement,
 )
+from pytest_tritonverify.execution.timing import sets
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.results.records import CRASH
 from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
@@ -100,12 +101,13 @@ class CaseBenchmark:
 
     def _measure(self) -> None:
         pair, perf = self._pair, self._perf
-        sets = self._asked(
+        inputs = self._asked(
             pair.inputs,
             {"op": "sets", "case_idx": self._case_idx, "wanted": perf.warmup + 2 * perf.repeats},
         )
-        self._input_desc = sets.message["input_desc"]
-        count = len(sets.message["sets"])
+        self._input_desc = inputs.message["input_desc"]
+        packed = {name: inputs.message[name] for name in ("sets", "init", "segments")}
+        count = len(packed["sets"])
         if count == 1:
             text = (
                 "there is one set of inputs only, since no other values can be put in: outputs "
@@ -114,9 +116,8 @@ class CaseBenchmark:
             self._warnings.append({"code": "inputs_not_rotated", "message": text})
         kept = self._numbers(count)
         request = {
+            **packed,
             "op": "measure",
-            "sets": sets.message["sets"],
-            "init": sets.message["init"],
             "warmup": perf.warmup,
             "repeats": perf.repeats,
             "kept": kept,
@@ -126,16 +127,17 @@ class CaseBenchmark:
         if perf.skip_framework:
             self._framework = _given(perf)
         else:
-            trusted = self._timed(pair.reference, request, sets.fd)
+            trusted = self._timed(pair.reference, request, inputs.fd)
             self._framework = trusted.side
             mine = {number: self._outputs(pair.reference, number) for number in kept}
-        theirs = self._implementation_timed(request, sets.fd, trusted)
+        theirs = self._implementation_timed(request, inputs.fd, trusted)
         outputs = {number: self._outputs(pair.candidate, number) for number in kept}
         for number in kept:
-            call = sets.message["sets"][number % count]["call"]
-            case = {"call": call, "init": sets.message["init"]}
-            golden = self._asked(pair.inputs, {"op": "golden", "case": case}, sets.fd)
-            self._compare((call, sets.fd), golden, mine.get(number), outputs[number], number)
+            case = sets.case_of(packed, number)
+            golden = self._asked(pair.inputs, {"op": "golden", "case": case}, inputs.fd)
+            self._compare(
+                (case["call"], inputs.fd), golden, mine.get(number), outputs[number], number
+            )
         self._implementation = theirs.side
 
     def _numbers(self, sets: int) -> list[int]:

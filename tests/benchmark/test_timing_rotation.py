@@ -10,7 +10,7 @@ import torch
 
 from pytest_tritonverify.execution import tensors
 from pytest_tritonverify.execution.task import Arguments
-from pytest_tritonverify.execution.timing import packing
+from pytest_tritonverify.execution.timing import packing, sets
 from pytest_tritonverify.execution.timing.rotation import Rotation
 
 if TYPE_CHECKING:
@@ -32,9 +32,13 @@ def packed() -> Iterator[Any]:
         os.close(fd)
 
 
+def calls(case: dict[str, Any]) -> list[Any]:
+    return [sets.case_of(case, number)["call"] for number in range(len(case["sets"]))]
+
+
 def test_addresses_and_versions_stay_and_values_change(packed: Any) -> None:
     case, fd = packed(3, torch.randn(4, 5))
-    rotation = Rotation(case["sets"], fd, "cpu")
+    rotation = Rotation(calls(case), fd, "cpu")
     seen, facts = [], set()
     for number in range(6):
         (tensor,) = rotation.turn(number).args
@@ -51,7 +55,7 @@ def test_the_first_set_is_the_tasks_own(packed: Any) -> None:
     given = torch.randn(4, 5)
     case, fd = packed(4, given, scale=2)
     assert len(case["sets"]) == 4
-    call = tensors.unpack(case["sets"][0]["call"], fd)
+    call = tensors.unpack(calls(case)[0], fd)
     assert torch.equal(call["args"][0], given)
     assert call["kwargs"] == {"scale": 2}
 
@@ -59,10 +63,10 @@ def test_the_first_set_is_the_tasks_own(packed: Any) -> None:
 def test_every_run_has_the_same_sets(packed: Any) -> None:
     given = torch.randn(6, 3)
     runs = [packed(3, given) for _ in range(2)]
-    for one, other in zip(*(case["sets"] for case, _ in runs), strict=True):
+    for one, other in zip(*(calls(case) for case, _ in runs), strict=True):
         (first,), (second,) = (
             tensors.unpack(call, fd)["args"]
-            for call, fd in ((one["call"], runs[0][1]), (other["call"], runs[1][1]))
+            for call, fd in ((one, runs[0][1]), (other, runs[1][1]))
         )
         assert torch.equal(first, second)
 
@@ -70,7 +74,7 @@ def test_every_run_has_the_same_sets(packed: Any) -> None:
 def test_what_a_forward_did_to_its_inputs_is_undone(packed: Any) -> None:
     given = torch.randn(4, 5)
     case, fd = packed(1, given, [torch.ones(2), "text"])
-    rotation = Rotation(case["sets"], fd, "cpu")
+    rotation = Rotation(calls(case), fd, "cpu")
     call = rotation.turn(0)
     tensor, container = call.args
     assert isinstance(tensor, torch.Tensor)
@@ -88,7 +92,7 @@ def test_what_a_forward_did_to_its_inputs_is_undone(packed: Any) -> None:
 def test_strides_and_shared_memory_are_kept(packed: Any) -> None:
     base = torch.randn(8, 6)
     case, fd = packed(2, base, base[::2, 1:], base[0].expand(3, 6))
-    rotation = Rotation(case["sets"], fd, "cpu")
+    rotation = Rotation(calls(case), fd, "cpu")
     for number in range(2):
         whole, part, wide = rotation.turn(number).args
         assert isinstance(whole, torch.Tensor)

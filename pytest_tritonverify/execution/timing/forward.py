@@ -11,6 +11,7 @@ import torch
 
 from pytest_tritonverify.execution import errors, running, tensors
 from pytest_tritonverify.execution.task import Arguments
+from pytest_tritonverify.execution.timing import sets
 from pytest_tritonverify.execution.timing.rotation import Rotation
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ class Forward:
 
     Args:
         side: what runs, and where.
-        case: `sets`, the packed calls, and `init`, the packed constructor arguments.
+        packed: the description of its inputs, as `sets.described` makes it.
         fd: their memory file.
     """
 
-    def __init__(self, side: running.Side, case: Message, fd: int | None) -> None:
+    def __init__(self, side: running.Side, packed: Message, fd: int | None) -> None:
         self._side = side
-        self._case = case
+        self._packed = packed
         self._fd = fd
         self._differentiable = False
         self._call = Arguments()
@@ -43,17 +44,12 @@ class Forward:
         """What runs, and where."""
         return self._side
 
-    @property
-    def sets(self) -> int:
-        """How many sets of inputs take turns."""
-        return 1 if self._rotation is None else len(self._rotation)
-
     def prime(self) -> None:
         """Build the model and call it once, which compiles and tunes whatever needs it.
 
         Only one set of inputs is there yet, so that memory in use is the side's own.
         """
-        self._rotation = Rotation(self._case["sets"][:1], self._fd, self._side.place.name)
+        self._rotate(1)
         self._build()
         try:
             self._attempt()
@@ -69,11 +65,15 @@ class Forward:
         """Bring in all sets of inputs."""
         self._rotation = None
         self._call = Arguments()
-        self._rotation = Rotation(self._case["sets"], self._fd, self._side.place.name)
+        self._rotate(len(self._packed["sets"]))
+
+    def _rotate(self, count: int) -> None:
+        calls = [sets.case_of(self._packed, number)["call"] for number in range(count)]
+        self._rotation = Rotation(calls, self._fd, self._side.place.name)
 
     def _build(self) -> None:
         self._side.phase.enter("build")
-        init = tensors.unpack(self._case["init"], self._fd)
+        init = tensors.unpack(sets.case_of(self._packed, 0)["init"], self._fd)
         self._side.device.seed()
         model = self._side.model_class(*init["args"], **init["kwargs"])
         if isinstance(model, torch.nn.Module):
@@ -109,8 +109,7 @@ class Forward:
         or another stream is missing then.
         """
         seized = _seized(outputs)
-        case = self._case["sets"][number % self.sets]["call"]
-        pristine = tensors.unpack(case, self._fd)
+        pristine = tensors.unpack(sets.case_of(self._packed, number)["call"], self._fd)
         before = Arguments(tuple(pristine["args"]), dict(pristine["kwargs"]))
         changed = running.changed_inputs(before, self._call)
         result = {"outputs": seized, "changed": changed}

@@ -36,8 +36,9 @@ class Measurer:
 
         Args:
             load: imports the user's code and says what runs where.
-            request: `sets` and `init` as `packing.pack_sets` describes them, `warmup`, `repeats`,
-                and `kept`, the numbers of timed forwards whose outputs the judge will ask for.
+            request: the description of the inputs, as `sets.described` makes it, with `warmup`,
+                `repeats`, and `kept`, the numbers of timed forwards whose outputs the judge will
+                ask for.
             fd: the memory file of the inputs.
 
         Returns:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.task import Arguments
+from pytest_tritonverify.execution.timing import sets
 from pytest_tritonverify.observing import variation
-
-if TYPE_CHECKING:
-    from pytest_tritonverify.execution.wire import Message
 
 BUDGET = 256 << 20
 """Bytes that all sets of a case may take together, but for the first two."""
@@ -31,7 +29,7 @@ def pack_sets(group: Arguments, init: Arguments, wanted: int) -> tuple[dict[str,
         wanted: number of sets; fewer are made where they would take too much memory.
 
     Returns:
-        `sets`, each `{"call": ...}`, and `init`, and the descriptor of their memory file.
+        Their description, as `sets.described` makes it, and the descriptor of their memory file.
     """
     case, fd = running.pack_case(group, init)
     size = os.fstat(fd).st_size
@@ -51,12 +49,4 @@ def pack_sets(group: Arguments, init: Arguments, wanted: int) -> tuple[dict[str,
         "init": {"args": list(init.args), "kwargs": init.kwargs or {}},
     }
     packed = tensors.pack(tree, keep_layout=True)
-    return _described(packed.spec), packed.fd
-
-
-def _described(spec: Message) -> dict[str, Any]:
-    """Return each packed call by itself, all in the same memory file."""
-    segments = spec["segments"]
-    calls, init = (node for _, node in spec["tree"]["v"])
-    sets = [{"call": {"tree": call, "segments": segments}} for call in calls["v"]]
-    return {"sets": sets, "init": {"tree": init, "segments": segments}}
+    return sets.described(packed.spec), packed.fd

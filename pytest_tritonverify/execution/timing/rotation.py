@@ -36,14 +36,14 @@ class Rotation:
     """The working set of a call's arguments, and the sets whose values it takes on.
 
     Args:
-        sets: packed calls of one structure, `{"call": ...}` each.
+        sets: packed calls of one structure.
         fd: their memory file.
         device: torch's name of the device on which they are to be.
     """
 
     def __init__(self, sets: Sequence[Message], fd: int | None, device: str) -> None:
-        self._working = tensors.unpack(sets[0]["call"], fd, device)
-        sources = [tensors.unpack(one["call"], fd, device) for one in sets]
+        self._working = tensors.unpack(sets[0], fd, device)
+        sources = [tensors.unpack(one, fd, device) for one in sets]
         self._places = [
             _Place(leaf, int(leaf.storage_offset()), tuple(leaf.shape), leaf.stride())
             for leaf in _leaves(self._working)
