@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, terminal
-from pytest_tritonverify.benchmark import items as benchmark_items
-from pytest_tritonverify.benchmark import terminal as terminal_benchmark
-from pytest_tritonverify.nodes import BenchmarkItem, CaseItem, CheckItem, VerifyFile, VerifyItem
+from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.startup import WORKER_KEY
 
 if TYPE_CHECKING:
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.session import VerifySession
 
 _REPORT_ATTRIBUTE = "tritonverify"
+# The documented exit status of a benchmark whose gate stays closed.
+_REFUSED = 2
 
 
 class ActiveHooks:
@@ -59,12 +59,12 @@ class ActiveHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Put what is measured behind what is judged, file by file, whoever shuffled them."""
-        if not self._session.settings.benchmark.wanted:
+        if self._session.benchmarks is None:
             return
         for file in _ours(items):
             places = [i for i, item in enumerate(items) if item.parent is file]
             theirs = [items[place] for place in places]
-            theirs.sort(key=lambda item: isinstance(item, BenchmarkItem))
+            theirs.sort(key=lambda item: bool(getattr(item, "measures", 0)))
             for place, item in zip(places, theirs, strict=True):
                 items[place] = item
 
@@ -74,7 +74,8 @@ class ActiveHooks:
         for file, items in _ours(session.items).items():
             file.selected = [item.case_idx for item in items if isinstance(item, CaseItem)]
             file.checks = [item.name for item in items if isinstance(item, CheckItem)]
-            file.measured = {i.case_idx: i.name for i in items if isinstance(i, BenchmarkItem)}
+            measuring = [(item.measures, item.name) for item in items]
+            file.measured = {case_idx: name for case_idx, name in measuring if case_idx}
 
     # Running
 
@@ -92,7 +93,8 @@ class ActiveHooks:
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
                 self._session.expect(file.pair, entries, len(entries), selected, checks)
-            self._session.benchmarks.expect(file.pair, len(entries), file.measured)
+            if file.measured and self._session.benchmarks is not None:
+                self._session.benchmarks.expect(file.pair, len(entries), file.measured)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -125,7 +127,7 @@ class ActiveHooks:
             self._session.receive(payload)
         yield
         if payload is not None:
-            terminal_benchmark.progress(self._session.benchmarks, payload, self._reporter)
+            terminal.progress(self._session, payload, self._reporter)
 
     @property
     def _reporter(self) -> Any:
@@ -152,7 +154,8 @@ class ActiveHooks:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take in what a worker tells when it ends: one that was killed tells nothing."""
         told = getattr(node, "workeroutput", None) or {}
-        self._session.benchmarks.take_clocks(told.get(WORKER_KEY))
+        if self._session.benchmarks is not None:
+            self._session.benchmarks.take_clocks(told.get(WORKER_KEY))
 
     # Reporting
 
@@ -181,8 +184,8 @@ class ActiveHooks:
             pytest.ExitCode.NO_TESTS_COLLECTED,
         )
         if self._judging and session.exitstatus in settled:
-            if self._session.benchmarks.announce_refusals():
-                session.exitstatus = benchmark_items.REFUSED
+            if self._session.refused():
+                session.exitstatus = _REFUSED
             elif self._session.red:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, display, execution_check, screening
-from pytest_tritonverify.benchmark import items as benchmark_items
 from pytest_tritonverify.results.ledger import LOAD_ITEM
 from pytest_tritonverify.results.records import SKIPPED
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
@@ -60,10 +59,12 @@ class VerifyFile(pytest.File):
             yield self._item(CaseItem, entry.name, case_idx=case_idx, entry=entry)
         if session.observing:
             yield self._item(ExecutionItem, execution_check.CHECK)
-        if session.settings.benchmark.wanted:
+        if session.benchmarks is not None:
+            # Not at the top: most runs measure nothing.
+            from pytest_tritonverify.benchmark.nodes import BenchmarkItem, name_of
+
             for case_idx, entry in enumerate(self.entries, 1):
-                name = benchmark_items.name_of(entry)
-                yield self._item(BenchmarkItem, name, case_idx=case_idx, entry=entry)
+                yield self._item(BenchmarkItem, name_of(entry), case_idx=case_idx, entry=entry)
 
     def _item(self, kind: type[VerifyItem], name: str, **facts: Any) -> VerifyItem:
         # A node id that pytest makes itself loses --lf for some names on pytest 9.2.
@@ -84,6 +85,8 @@ class VerifyItem(pytest.Item):
     obj = None
     fixturenames: tuple[str, ...] = ()
     marker = pytest.mark.verify
+    # Number of the case that the item measures; 0: it measures none.
+    measures = 0
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -250,51 +253,6 @@ class CaseItem(VerifyItem):
         if record.phase in CHECKS:
             text = f"{text.partition(chr(10))[0]}\nNot run; the item `{record.phase}` says more."
         return display.failure(path, line, record.error_type or "", text)
-
-
-class BenchmarkItem(VerifyItem):
-    """The measurement of one case of a pair."""
-
-    marker = pytest.mark.verify_benchmark
-
-    def __init__(self, *, case_idx: int, entry: CaseEntry, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.case_idx = case_idx
-        self.entry = entry
-        self.outcome: benchmark_items.Outcome | None = None
-        self.extra_keyword_matches |= {entry.dtype}
-
-    def runtest(self) -> None:
-        """Measure the case.
-
-        Raises:
-            CaseFailure: the gate refuses the pair, or the case failed.
-        """
-        file = self.parent
-        wanted = benchmark_items.Wanted(
-            self.pair, self.case_idx, file.entries, self.name, file.selected, file.checks
-        )
-        session = file.verify_session
-        self.outcome = session.benchmarks.measure(wanted, self.timeout)
-        self.payload = session.payload(
-            self.pair,
-            benchmark=self.outcome.to_json(),
-            total=len(file.entries),
-            items={str(case_idx): name for case_idx, name in file.measured.items()},
-            # Each report has its own: the verification's may be of another run.
-            environment=session.engine.fingerprint(),
-        )
-        self.user_properties[:] = self.outcome.properties(self.pair)
-        if self.outcome.failure is not None:
-            raise CaseFailure(self.outcome.failure[1])
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show what failed; anything else is a fault of the plugin and keeps its traceback."""
-        failure = self.outcome.failure if self.outcome is not None else None
-        if failure is None or self.config.getoption("fulltrace", default=False):
-            return super().repr_failure(excinfo, style)
-        path, line = self.location_of(None, None)
-        return display.failure(path, line, *failure)
 
 
 class LoadItem(VerifyItem):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery, execution_check, interpreter_doubts
-from pytest_tritonverify.benchmark.benchmarks import Benchmarks
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation
-    from pytest_tritonverify.benchmark.keeping import Keeper
-    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
@@ -37,10 +35,8 @@ class VerifySession:
         findings: the pairs found by walking, and what is odd about the folders.
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
-        perf_ledger: keeps measurements; None where `ledger` is.
-        keeper: compares and saves reports; None where that is not asked for.
         clocks: what happened to the clocks of the devices, once the session is closed.
-        benchmarks: measures, and keeps what was measured.
+        benchmarks: measures, and keeps what was measured; None where nothing is to be.
         screening: the static check of implementations.
     """
 
@@ -49,16 +45,13 @@ class VerifySession:
     findings: Findings
     engine: Engine
     ledger: Ledger | None = None
-    perf_ledger: PerfLedger | None = None
-    keeper: Keeper | None = None
+    benchmarks: Benchmarks | None = None
     clocks: dict[str, Any] | None = field(init=False, default=None)
-    benchmarks: Benchmarks = field(init=False)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
-        self.benchmarks = Benchmarks(self.settings, self.engine, self.perf_ledger, self.keeper)
 
     def run_case(
         self,
@@ -129,7 +122,8 @@ class VerifySession:
 
     def payload(self, pair: Pair, **content: Any) -> dict[str, Any]:
         """Return what a report carries to the process with the ledger, as plain data."""
-        self.benchmarks.note(pair, content)
+        if self.benchmarks is not None:
+            self.benchmarks.note(pair, content)
         environment = None
         if pair.implementation not in self._environment_sent:
             self._environment_sent.add(pair.implementation)
@@ -160,7 +154,8 @@ class VerifySession:
             checks = [name for name in CHECKS if name in wanted]
             if selected or checks:
                 self.expect(pair, listing.cases, len(listing.cases), selected, checks)
-            self.benchmarks.expect_names(pair, listing.cases, wanted)
+            if self.benchmarks is not None:
+                self.benchmarks.expect_names(pair, listing.cases, wanted)
 
     def _pair(self, implementation: Path) -> Pair | None:
         known = (*self.findings.pairs, *self.activation.named)
@@ -177,7 +172,8 @@ class VerifySession:
             return
         environment = payload["environment"]
         if "benchmark" in payload:
-            self.benchmarks.receive(pair, payload)
+            if self.benchmarks is not None:
+                self.benchmarks.receive(pair, payload)
             return
         if "total" in payload:
             # Does nothing where the cases were announced.
@@ -199,9 +195,15 @@ class VerifySession:
         if self.ledger is None:
             return False
         accounts = self.ledger.accounts.values()
-        if not accounts and not self.benchmarks.accounts:
+        measured = self.benchmarks is not None and bool(self.benchmarks.accounts)
+        if not accounts and not measured:
             return self.activation.demanded
-        return self.benchmarks.red or not all(account.green for account in accounts)
+        failed = self.benchmarks is not None and self.benchmarks.red
+        return failed or not all(account.green for account in accounts)
+
+    def refused(self) -> bool:
+        """Say which pairs may not be measured, on standard error; return whether there are any."""
+        return self.benchmarks is not None and self.benchmarks.announce_refusals()
 
     def overview(self) -> dict[str, Any]:
         """Return the outcome of every pair, for other reports."""
@@ -210,7 +212,7 @@ class VerifySession:
             "device": self.engine.device.name,
             "pairs": [account.overview() for account in accounts],
         }
-        if self.settings.benchmark.wanted:
+        if self.benchmarks is not None:
             found["benchmarks"] = self.benchmarks.overview()
         return found
 
@@ -220,11 +222,13 @@ class VerifySession:
         In this order: a candidate must not be able to touch a file that is final.
         """
         self.engine.close()
-        self.clocks = self.benchmarks.release_clocks()
-        self.benchmarks.take_clocks(self.clocks)
+        if self.benchmarks is not None:
+            self.clocks = self.benchmarks.release_clocks()
+            self.benchmarks.take_clocks(self.clocks)
         if self.ledger is not None:
             if self.engine.kept_cache is not None:
                 print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented
             reason = "the run was interrupted" if interrupted else "the run ended before it"
             self.ledger.finish(reason)
-            self.benchmarks.finish(reason)
+            if self.benchmarks is not None:
+                self.benchmarks.finish(reason)

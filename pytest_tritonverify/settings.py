@@ -36,13 +36,6 @@ def _cores() -> int:
     return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
 
 
-def _no_benchmark() -> BenchmarkWishes:
-    # Not at the top: a run that concerns nobody here imports this module.
-    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
-
-    return BenchmarkWishes()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What the user asked for.
@@ -68,7 +61,7 @@ class Settings:
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
-        benchmark: what is to be measured, and how.
+        benchmark: how cases are measured; None where they are not.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -91,7 +84,7 @@ class Settings:
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
-    benchmark: BenchmarkWishes = field(default_factory=_no_benchmark)
+    benchmark: BenchmarkWishes | None = None
 
     @classmethod
     def load(
@@ -156,7 +149,14 @@ class Settings:
 
 def _benchmark(
     option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
-) -> BenchmarkWishes:
+) -> BenchmarkWishes | None:
+    given = option("verify_benchmark")
+    if not (ini("verify_benchmark") if given is None else given):
+        for name in ("save", "compare"):
+            if option(f"verify_{name}") is not None:
+                raise SettingsError(f"--verify-{name} takes effect with --benchmark")
+        return None
+    # Not at the top: most runs measure nothing.
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
     try:

@@ -10,8 +10,10 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.benchmark.keeping import Keeper
     from pytest_tritonverify.discovery import Findings
+    from pytest_tritonverify.engine import Engine
     from pytest_tritonverify.settings import Settings
 
 # How a worker of pytest-xdist gets what its controller has found out.
@@ -151,12 +153,13 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
         raise pytest.UsageError(
             f"--verify-op/--verify-impl: no pair matches {_patterns(settings)}; there are: {there}"
         )
-    if settings.benchmark.wanted and settings.in_process:
+    if settings.benchmark is not None and settings.in_process:
         raise pytest.UsageError(
             "--verify-benchmark can't be combined with --verify-in-process: nothing is isolated "
             "there, so that no time could be relied on"
         )
-    single = {"--verify-output": settings.output, "--verify-perf-output": settings.benchmark.output}
+    report = settings.benchmark.output if settings.benchmark is not None else None
+    single = {"--verify-output": settings.output, "--verify-perf-output": report}
     for option, given in single.items():
         if given is not None and len({pair.implementation for pair in admitted}) > 1:
             raise pytest.UsageError(
@@ -180,7 +183,6 @@ def _patterns(settings: Settings) -> str:
 def _session(
     config: pytest.Config, settings: Settings, activation: Activation, findings: Findings
 ) -> Any:
-    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
     from pytest_tritonverify.engine import DeviceMissingError, Engine
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
@@ -197,27 +199,43 @@ def _session(
         )
     except DeviceMissingError as error:
         raise pytest.UsageError(str(error)) from None
-    ledger = perf_ledger = None
+    ledger = None
     if not hasattr(config, "workerinput"):
-        wishes = settings.benchmark
-        perf_ledger = PerfLedger(wishes.output, wishes.perf)
         ledger = Ledger(
             settings.output,
             {"non_compute": settings.non_compute},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )
-    return VerifySession(settings, activation, findings, engine, ledger, perf_ledger, keeper)
+    benchmarks = _benchmarks(config, settings, engine, keeper)
+    return VerifySession(settings, activation, findings, engine, ledger, benchmarks)
+
+
+def _benchmarks(
+    config: pytest.Config, settings: Settings, engine: Engine, keeper: Keeper | None
+) -> Benchmarks | None:
+    """Return what measures, where that is asked for."""
+    if settings.benchmark is None:
+        return None
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
+    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
+
+    ledger = None
+    if not hasattr(config, "workerinput"):
+        ledger = PerfLedger(settings.benchmark.output, settings.benchmark.perf)
+    return Benchmarks(settings, settings.benchmark, engine, ledger, keeper)
 
 
 def _keeper(config: pytest.Config, settings: Settings) -> Keeper | None:
     """Return what compares and saves reports, where that is asked for and this process does it."""
+    wishes = settings.benchmark
+    if wishes is None or hasattr(config, "workerinput"):
+        return None
+    if wishes.save is None and wishes.compare is None:
+        return None
     from pytest_tritonverify.benchmark.history import HistoryError
     from pytest_tritonverify.benchmark.keeping import Keeper
 
-    wishes = settings.benchmark
-    if hasattr(config, "workerinput") or (wishes.save is None and wishes.compare is None):
-        return None
     keeper = Keeper(
         root=config.rootpath,
         save=wishes.save,

@@ -26,11 +26,13 @@ class Admission:
     Args:
         settings: the session's settings.
         engine: knows the environment.
+        required: a verification that passed is asked for at all.
     """
 
-    def __init__(self, settings: Settings, engine: Engine) -> None:
+    def __init__(self, settings: Settings, engine: Engine, *, required: bool) -> None:
         self._settings = settings
         self._engine = engine
+        self._required = required
         self._passages: dict[Path, Passage] = {}
 
     def ask(self, wanted: Wanted, standing: Standing) -> Passage:
@@ -47,7 +49,7 @@ class Admission:
 
     def _passage(self, wanted: Wanted, standing: Standing) -> Passage:
         settings, pair = self._settings, wanted.pair
-        if settings.benchmark.perf.not_required:
+        if not self._required:
             return gate.lifted()
         path = self._result_of(pair)
         now = gate_rules.present(pair, settings, self._engine.fingerprint())

@@ -18,17 +18,15 @@ _DEFAULTS = PerfSettings()
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkWishes:
-    """What a run is to do about benchmarks.
+    """How a run is to measure.
 
     Attributes:
-        wanted: whether cases are measured at all.
-        perf: how.
+        perf: how each case is measured.
         output: where the report of the only pair goes, instead of beside it.
         save: keep the reports; a name for them, or an empty text.
         compare: compare with what was kept: an id, a path, or an empty text for the last one.
     """
 
-    wanted: bool = False
     perf: PerfSettings = field(default_factory=PerfSettings)
     output: Path | None = None
     save: str | None = None
@@ -55,16 +53,11 @@ class BenchmarkWishes:
         output = option("verify_perf_output")
         if not output and ini("verify_perf_output"):
             output = ini_folder / ini("verify_perf_output")
-        save, compare = option("verify_save"), option("verify_compare")
-        wanted = bool(given("benchmark"))
-        if not wanted and (save is not None or compare is not None):
-            raise ValueError("--verify-save and --verify-compare take effect with --benchmark")
         return cls(
-            wanted=wanted,
             perf=_perf(given),
             output=(cwd / output).absolute() if output else None,
-            save=save,
-            compare=compare,
+            save=option("verify_save"),
+            compare=option("verify_compare"),
         )
 
 

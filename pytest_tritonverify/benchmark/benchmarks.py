@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
     from pytest_tritonverify.benchmark.perf_ledger import PerfAccount, PerfLedger
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Pair
@@ -33,6 +34,7 @@ class Benchmarks:
 
     Args:
         settings: the session's settings.
+        wishes: how to measure.
         engine: runs workers.
         ledger: keeps the measurements; None in a process that only runs items for another one.
         keeper: compares and saves reports, where that is asked for.
@@ -44,6 +46,7 @@ class Benchmarks:
     def __init__(
         self,
         settings: Settings,
+        wishes: BenchmarkWishes,
         engine: Engine,
         ledger: PerfLedger | None = None,
         keeper: Keeper | None = None,
@@ -51,9 +54,9 @@ class Benchmarks:
         self.ledger = ledger
         self.kept = Kept()
         self._keeper = keeper
-        self._wishes = settings.benchmark
+        self._wishes = wishes
         self._engine = engine
-        self._admission = Admission(settings, engine)
+        self._admission = Admission(settings, engine, required=not wishes.perf.not_required)
         self._standings: dict[Path, Standing] = {}
         self._watch: FrequencyWatch | None = None
         self._clock_problem: str | None = None
