@@ -71,6 +71,8 @@ def test_words(before: float, after: float, verdict: str, code: str) -> None:
     [row] = comparison.rows
     assert row.verdict == comparison.verdict == verdict
     assert row.reasons[0].code == comparison.reasons[0].code == code
+    if code == "across_margin":
+        assert row.reasons[0].message.endswith(" reaches across the margin of 2 %")
     assert row.ratio == pytest.approx(before / after)
     assert row.interval is not None
     assert row.interval.low <= before / after <= row.interval.high
@@ -92,6 +94,8 @@ def test_noise_widens_the_margin_and_forbids_same(after: float, verdict: str, co
     assert row.margin == pytest.approx(0.4)
     assert (row.verdict, row.reasons[0].code) == (verdict, code)
     assert comparison.verdict == verdict
+    if code == "noisy":
+        assert row.reasons[0].message.endswith(" does not leave the noise of 40 %")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,12 @@ def test_a_summary_is_what_the_standard_library_says(values: list[float]) -> Non
         )
 
 
+def test_the_spread_is_relative_to_the_median() -> None:
+    summary = stats.summarise([16.0, 18.0, 20.0, 22.0, 24.0])
+    assert summary.iqr == pytest.approx((22 - 18) / 20)
+    assert summary.spread == summary.iqr
+
+
 def test_one_sample_and_all_zeros_have_no_spread() -> None:
     assert stats.summarise([1.0]).cv is None
     zero = stats.summarise([0.0, 0.0, 0.0])
