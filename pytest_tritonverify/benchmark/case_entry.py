@@ -91,15 +91,21 @@ def _side(side: SideMeasurement | None) -> dict[str, Any] | None:
 
 def _warnings(who: str, side: SideMeasurement) -> list[dict[str, str]]:
     found = []
-    if side.latency_ms == 0:
+    if side.latency_ms is None:
+        text = f"{who} was not measured: {side.reason or 'no reason was given'}"
+        found.append({"code": "not_measured", "message": _clipped(text)})
+    elif side.latency_ms == 0 and side.method == "given":
+        text = f"the latency of {who} was given as 0 ms, so the case has no speed-up"
+        found.append({"code": "below_resolution", "message": text})
+    elif side.latency_ms == 0:
         text = (
             f"{who} was measured at 0 ms, which is below the clock's resolution: the case has no "
             "speed-up; give it more work"
         )
         found.append({"code": "below_resolution", "message": text})
-    if side.latency_ms is None:
-        text = f"{who} was not measured: {side.reason or 'no reason was given'}"
-        found.append({"code": "not_measured", "message": _clipped(text)})
+    elif not aggregate.is_time(side.latency_ms):
+        text = f"{who} was measured at {side.latency_ms:g} ms, which is no time"
+        found.append({"code": "impossible_latency", "message": text})
     if stats.usable(side.samples_ms):
         summary = stats.summarise(side.samples_ms)
         if summary.noisy:

@@ -22,6 +22,8 @@ EXIT_STATUS = 2
 SHOWN_FAILURES = 5
 _WIDTH = 200
 
+_LIFTS = "--verify-not-required, or --verify_not_required of the command, lifts this gate"
+
 MISSING = "文件不存在"
 UNREADABLE = "文件读取失败"
 
@@ -147,7 +149,7 @@ def _closed(
         total_cases=_count(there.get("total_cases")),
         failures=tuple(map(_failure, failures)) if isinstance(failures, list) else (),
         situation=refusal.situation,
-        detail=f"{refusal.detail}. --verify-not-required lifts this gate",
+        detail=f"{refusal.detail}. {_LIFTS}",
         warnings=warnings,
     )
 

@@ -30,6 +30,7 @@ BENCHMARK = (DOCS / "benchmark.md").read_text("utf-8")
 WARNINGS = {
     "below_resolution",
     "gate",
+    "impossible_latency",
     "inconsistent_samples",
     "inputs_not_rotated",
     "noisy",

@@ -158,7 +158,9 @@ def test_not_every_case(tmp_path: Path) -> None:
     ]
     assert [line[:14] for line in lines[4:9]] == [f"    case_idx={k}" for k in range(2, 7)]
     assert lines[9] == "    ... and 2 more"
-    assert lines[10].endswith("--verify-not-required lifts this gate")
+    assert lines[10].endswith(
+        "--verify-not-required, or --verify_not_required of the command, lifts this gate"
+    )
 
 
 def test_a_file_that_holds_counts_alone_opens_it_with_warnings() -> None:

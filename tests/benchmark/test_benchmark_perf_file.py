@@ -154,8 +154,10 @@ def test_abnormal_cases_have_passed_and_are_listed() -> None:
         ["below_resolution"],
         ["below_resolution", "below_resolution"],
         ["not_measured"],
-        [],
+        ["impossible_latency"],
     ]
+    texts = [entry["warnings"][0]["message"] for entry in content["per_shape_results"]]
+    assert texts[4] == "the reference was measured at -1 ms, which is no time"
 
 
 def test_noise_is_called_noise() -> None:
@@ -192,6 +194,13 @@ def test_a_given_latency_varies_with_nothing() -> None:
     assert entry["framework"]["method"] == "given"
     assert entry["speedup_ci95"][0] < 3.0 < entry["speedup_ci95"][1]
     assert content["settings"]["framework_latency_ms"] == 3.0
+
+
+def test_a_latency_that_was_given_as_nothing_is_told() -> None:
+    content = document(case(1, SideMeasurement.given(0.0), 1.0))
+    assert content["zero_indices"] == [1]
+    [warning] = content["per_shape_results"][0]["warnings"]
+    assert warning["message"].startswith("the latency of the reference was given as 0 ms")
 
 
 def test_many_samples_are_stored_in_few() -> None:
