@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Json = Any
 Method = Literal["npu_profiler", "cuda_profiler", "cuda_events", "cpu_wall_clock", "given", "none"]
+PROFILED: tuple[Method, ...] = ("npu_profiler", "cuda_profiler")
+"""Methods that run the timed forwards a second time, under a profiler."""
+
 Status = Literal["pass", "fail"]
 FailAction = Literal["warn", "error"]
 

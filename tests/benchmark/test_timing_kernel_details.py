@@ -133,6 +133,14 @@ def test_what_prepares_inputs_is_no_part_of_a_forward() -> None:
     assert found.operators == pytest.approx({"kernel": 0.002, "TensorMove": 2 / 3000})
 
 
+def test_steps_that_kept_outputs_are_left_out() -> None:
+    move, run = [("TensorMove", 7.0)], [("TensorMove", 7.0), ("kernel", 3.0)]
+    text = table([move, run, [("clone", 90.0)], run])
+    found = kernel_details.sum_up(kernel_details.read(text), 2, 1, 1, {2})
+    assert found.samples_ms == pytest.approx([0.003, 0.003])
+    assert "clone" not in found.operators
+
+
 def test_a_preparation_that_can_not_be_recognised_is_no_measurement() -> None:
     copies = [("TensorMove", 7.0)]
     with pytest.raises(TableError, match="forward 1 does not begin"):

@@ -40,6 +40,13 @@ def test_kernels_that_run_between_forwards_are_part_of_them() -> None:
     assert found.strays == {"late_kernel": 1}
 
 
+def test_what_runs_while_outputs_are_kept_is_left_out() -> None:
+    activities = [Activity("kernel", 1_100, 10), Activity("copy_kernel", 3_000, 400)]
+    found = attribute(activities, [(1_000, 2_000)], ours, [(2_500, 3_500)])
+    assert found.samples_ms == pytest.approx([10e-6])
+    assert not found.strays
+
+
 def test_forwards_without_kernels_take_no_time() -> None:
     found = attribute([Activity("Memcpy DtoD", 10, 5)], [(100, 200)], ours)
     assert found.samples_ms == (0.0,)

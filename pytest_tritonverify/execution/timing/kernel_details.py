@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 FILE_NAME = "kernel_details.csv"
 _NAME, _DURATION, _START, _STEP = "Name", "Duration(us)", "Start Time(us)", "Step Id"
@@ -111,7 +111,11 @@ def _number(text: str) -> float | None:
 
 
 def sum_up(
-    rows: Sequence[Row], repeats: int, rehearsals: int = 0, first_step: int = 1
+    rows: Sequence[Row],
+    repeats: int,
+    rehearsals: int = 0,
+    first_step: int = 1,
+    aside: Collection[int] = (),
 ) -> KernelTimes:
     """Sum the rows of each forward. Every row counts, however long or rare its kernel is.
 
@@ -121,6 +125,8 @@ def sum_up(
         rehearsals: number of steps before them that prepared inputs as a forward's step does, and
             ran no forward. What they have in common begins every later step, and is no part of it.
         first_step: number of the first of all these steps. A step without a kernel has no row.
+        aside: steps among them, counted from 0, that ran no forward but kept the outputs of the
+            one before; they are left out.
 
     Raises:
         TableError: there is no row at all; the steps are not those that ran; or the rows of the
@@ -130,10 +136,11 @@ def sum_up(
         raise TableError(f"{FILE_NAME} has a header and no row: the profiler saw no kernel")
     notes: list[str] = []
     if any(row.step is not None for row in rows):
-        steps = _by_step(rows, first_step, rehearsals + repeats, notes)
+        steps = _by_step(rows, first_step, rehearsals + repeats + len(aside), notes)
+        steps = [step for number, step in enumerate(steps) if number not in aside]
         steps = _without_preparation(steps, rehearsals)
         return _summed(steps, notes)
-    if rehearsals:
+    if rehearsals or aside:
         # Without steps nothing tells whose a row is that both kinds of step have.
         raise TableError(
             f"{FILE_NAME} has no column {_STEP}, so the preparation of inputs can't be told from "

@@ -36,9 +36,11 @@ _WAKING_WRITES = 400
 # after the last event.
 _UNACCOUNTED_MS = 0.1
 _UNACCOUNTED_SHARE = 0.1
-_MARK = "tritonverify::forward"
+_MARK, _ASIDE = "tritonverify::forward", "tritonverify::aside"
 # The events around nothing measure this much, about; what takes little more is not resolved.
 _FLOOR_FACTOR = 4.0
+
+_TAKES_DEVICE = (2, 4)
 
 # Bound before user code is there to replace them.
 _synchronize = getattr(torch._C, "_cuda_synchronize", torch.cuda.synchronize)  # noqa: SLF001 - below what Python can change
@@ -212,6 +214,10 @@ class CudaTimer(Timer):
                 with record_function(_MARK):
                     outputs = forward.call()
                     _synchronize()
+                if plan.repeats + number in plan.kept:
+                    with record_function(_ASIDE):
+                        forward.keep(plan.repeats + number, outputs)
+                        _synchronize()
                 del outputs
         finally:
             with contextlib.suppress(RuntimeError):
@@ -220,30 +226,29 @@ class CudaTimer(Timer):
 
 
 def _profiler() -> Any:
-    try:
-        return profile(use_cpu=True, use_device="cuda")
-    except TypeError:  # torch 2.1
+    # Before torch 2.4, `use_device` was for other devices and silently ignored this one.
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if version < _TAKES_DEVICE:
         return profile(use_cuda=True, use_kineto=True)
+    return profile(use_device="cuda", use_kineto=True)
 
 
 def _read(watch: Any) -> tuple[Sums | None, str | None]:
     cpu: Any = DeviceType.CPU
-    windows, activities = [], []
+    activities: list[Activity] = []
+    spans: dict[str, list[tuple[int, int]]] = {_MARK: [], _ASIDE: []}
     results = getattr(watch, "kineto_results", None)
     for event in results.events() if results is not None else ():
-        start = int(event.start_ns()) if hasattr(event, "start_ns") else event.start_us() * 1000
-        lasted = (
-            event.duration_ns() if hasattr(event, "duration_ns") else event.duration_us() * 1000
-        )
+        begin, lasted = _span(event)
         if event.device_type() != cpu:
             if _is_activity(event):
-                activities.append(Activity(event.name(), start, int(lasted)))
-        elif event.name() == _MARK:
-            windows.append((start, start + int(lasted)))
+                activities.append(Activity(event.name(), begin, lasted))
+        elif event.name() in spans:
+            spans[event.name()].append((begin, begin + lasted))
     if not activities:
         # Not even the writes between the forwards: it is blind, and they are no measure of zero.
         return None, "torch's profiler sees nothing of what runs on the device"
-    return attribute(activities, sorted(windows), _is_ours), None
+    return attribute(activities, sorted(spans[_MARK]), _is_ours, spans[_ASIDE]), None
 
 
 def _span(event: Any) -> tuple[int, int]:
@@ -259,7 +264,9 @@ def _is_activity(event: Any) -> bool:
     if kind is not None:
         return kind() in ("kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset")
     annotated = getattr(event, "is_user_annotation", None)
-    return not (annotated is not None and annotated()) and event.name() != _MARK
+    if annotated is not None and annotated():
+        return False
+    return event.name() not in (_MARK, _ASIDE)
 
 
 def _is_ours(name: str) -> bool:

@@ -61,10 +61,24 @@ class NpuTimer(Timer):
             loop_ms, forwards_ms = self._loop(forward, plan)
         folder = Path(tempfile.mkdtemp(prefix="tritonverify_profile_"))
         try:
-            self._profile(forward, plan, folder)
-            return self._concluded(folder, plan, loop_ms, forwards_ms)
+            aside = self._profile(forward, plan, folder)
+            times = _read(folder, plan, aside)
+        except kernel_details.TableError as error:
+            return Timing(
+                method="none", reason=str(error), loop_ms=loop_ms, forwards_ms=forwards_ms
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+        return Timing(
+            method=METHOD,
+            samples_ms=times.samples_ms,
+            latency_ms=times.latency_ms,
+            operators=times.operators,
+            launches_per_forward=times.launches_per_forward,
+            loop_ms=loop_ms,
+            forwards_ms=forwards_ms,
+            notes=times.notes,
+        )
 
     def _loop(self, forward: Forward, plan: Plan) -> tuple[float, float]:
         """Return the milliseconds of a loop and of its forwards, by the host's clock."""
@@ -91,9 +105,11 @@ class NpuTimer(Timer):
         plan.entered("measured")
         return loop / clock.NS_PER_MS, forwards / clock.NS_PER_MS
 
-    def _profile(self, forward: Forward, plan: Plan, folder: Path) -> None:
+    def _profile(self, forward: Forward, plan: Plan, folder: Path) -> frozenset[int]:
+        """Run the profiled steps; return which of them ran no forward but kept outputs."""
         npu = self._profiler
-        active = _REHEARSALS + plan.repeats
+        kept = [n for n in range(plan.repeats) if plan.repeats + n in plan.kept]
+        active = _REHEARSALS + plan.repeats + len(kept)
         with npu.profile(
             # Steps are told apart by the host's side of the profile.
             activities=[npu.ProfilerActivity.CPU, npu.ProfilerActivity.NPU],
@@ -104,10 +120,19 @@ class NpuTimer(Timer):
             for number in range(-_PROFILER_WARMUP - _REHEARSALS, plan.repeats):
                 forward.turn(plan.repeats + number)
                 self._synchronize()
+                outputs = None
                 if number >= 0:
-                    forward.call()
+                    outputs = forward.call()
                     self._synchronize()
                 running.step()
+                if number in kept:
+                    # In a step of its own, which is left out.
+                    forward.keep(plan.repeats + number, outputs)
+                    self._synchronize()
+                    running.step()
+                del outputs
+        # Each one before it has moved it by a step.
+        return frozenset(_REHEARSALS + n + 1 + before for before, n in enumerate(kept))
 
     def _detail(self) -> Any:
         npu = self._profiler
@@ -118,25 +143,15 @@ class NpuTimer(Timer):
             data_simplification=False,
         )
 
-    @staticmethod
-    def _concluded(folder: Path, plan: Plan, loop_ms: float, forwards_ms: float) -> Timing:
-        try:
-            rows = kernel_details.read(_table(folder).read_text("utf-8", "replace"))
-            times = kernel_details.sum_up(rows, plan.repeats, _REHEARSALS, _PROFILER_WARMUP)
-        except kernel_details.TableError as error:
-            return Timing(
-                method="none", reason=str(error), loop_ms=loop_ms, forwards_ms=forwards_ms
-            )
-        return Timing(
-            method=METHOD,
-            samples_ms=times.samples_ms,
-            latency_ms=times.latency_ms,
-            operators=times.operators,
-            launches_per_forward=times.launches_per_forward,
-            loop_ms=loop_ms,
-            forwards_ms=forwards_ms,
-            notes=times.notes,
-        )
+
+def _read(folder: Path, plan: Plan, aside: frozenset[int]) -> kernel_details.KernelTimes:
+    """Return the times that a profile holds.
+
+    Raises:
+        kernel_details.TableError: it holds none; the text says why.
+    """
+    rows = kernel_details.read(_table(folder).read_text("utf-8", "replace"))
+    return kernel_details.sum_up(rows, plan.repeats, _REHEARSALS, _PROFILER_WARMUP, aside)
 
 
 def _table(folder: Path) -> Path:

@@ -31,7 +31,8 @@ class Plan:
     Attributes:
         warmup: forwards before the timed ones.
         repeats: timed forwards, at least one.
-        kept: numbers of those whose outputs are kept, from 0.
+        kept: numbers of those whose outputs are kept, from 0. A timer that runs them a second time
+            under a profiler counts on: the first one there has the number `repeats`.
         entered: reports that a part of the work begins; the judge's clock goes by it.
     """
 

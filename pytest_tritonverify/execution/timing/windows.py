@@ -53,6 +53,7 @@ def attribute(
     activities: Sequence[Activity],
     windows: Sequence[tuple[int, int]],
     ours: Callable[[str], bool],
+    aside: Sequence[tuple[int, int]] = (),
 ) -> Sums:
     """Sum what ran on the device by forward.
 
@@ -61,6 +62,8 @@ def attribute(
         windows: begin and end of each forward on the same clock, in order, without overlap; the
             device was idle at both.
         ours: says by its name whether an activity between forwards is part of their preparation.
+        aside: begin and end of what was done between forwards, to keep outputs; all that ran
+            meanwhile is left out. The device was idle at both ends.
 
     Raises:
         ValueError: there is no window.
@@ -76,7 +79,7 @@ def attribute(
         at = bisect.bisect_right(begins, activity.start_ns) - 1
         if at >= 0 and activity.start_ns <= windows[at][1]:
             sums[at] += activity.duration_ns
-        elif ours(activity.name):
+        elif ours(activity.name) or any(b <= activity.start_ns <= e for b, e in aside):
             continue
         else:
             strays[activity.name] += 1
