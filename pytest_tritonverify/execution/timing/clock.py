@@ -37,7 +37,7 @@ class Threads:
     def wait(self) -> None:
         """Wait for the threads that were not there before; one that does not end is known then."""
         running = _enumerate()
-        if len(running) == len(self._known):
+        if self._known.issuperset(running):
             return
         for thread in running:
             if thread not in self._known:
