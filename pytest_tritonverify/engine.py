@@ -19,6 +19,7 @@ from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Proces
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.settings import Settings
@@ -59,6 +60,7 @@ class Engine:
         if settings.fresh_cache and own_cache is None:
             self.own_cache = tempfile.mkdtemp(prefix="triton_verify_cache_")
         self._judges: dict[Path, PairJudge] = {}
+        self._benchmarks: dict[Path, PairBenchmark] = {}
         # By task, and by the device that it is stood in for.
         self._references: dict[tuple[Path, str], Process] = {}
         self._fingerprint: dict[str, Any] | None = None
@@ -190,6 +192,24 @@ class Engine:
             )
         return self._judges[pair.implementation]
 
+    def benchmark(self, pair: Pair) -> PairBenchmark:
+        """Return what measures a pair, making it where there is none.
+
+        The processes that judge end: nothing else of ours runs while a pair is measured.
+        """
+        from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
+
+        for judge in self._judges.values():
+            judge.close()
+        for implementation, other in self._benchmarks.items():
+            if implementation != pair.implementation:
+                other.close()
+        if pair.implementation not in self._benchmarks:
+            self._benchmarks[pair.implementation] = PairBenchmark(
+                pair, self._settings, self.device.name, self._reference(pair), self.spawn
+            )
+        return self._benchmarks[pair.implementation]
+
     def last_cause(self, pair: Pair) -> BaseException | None:
         """Return the exception of a pair's last case, where everything runs in this process."""
         judge = self._judges.get(pair.implementation)
@@ -209,6 +229,8 @@ class Engine:
         """End the processes of an implementation; its judge remembers the time it has used."""
         if pair.implementation in self._judges:
             self._judges[pair.implementation].close()
+        if pair.implementation in self._benchmarks:
+            self._benchmarks[pair.implementation].close()
 
     @staticmethod
     def _import_torch_ahead() -> None:
@@ -225,6 +247,8 @@ class Engine:
             process.close()
         for judge in self._judges.values():
             judge.close()
+        for benchmark in self._benchmarks.values():
+            benchmark.close()
         self.host.close()
         if self.own_cache and self._removes_cache and not self._settings.keep_cache:
             shutil.rmtree(self.own_cache, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.benchmark import options as benchmark_options
 from pytest_tritonverify.settings import (
     AUTOTUNE_CHOICES,
     DEGENERATION_CHOICES,
@@ -128,6 +129,7 @@ def add_options(parser: pytest.Parser) -> None:
     for name, text in _SWITCHES:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
+    benchmark_options.add_options(group, parser)
     add(
         "allow-conftest",
         "Let pytest load the conftest.py and ini files that lie below a verify dir",

@@ -12,6 +12,8 @@ from pytest_tritonverify.discovery import Selection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
 START_CHOICES = ("auto", "fork", "spawn")
@@ -59,6 +61,7 @@ class Settings:
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
+        benchmark: how cases are measured; None where they are not.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -81,6 +84,7 @@ class Settings:
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
+    benchmark: BenchmarkWishes | None = None
 
     @classmethod
     def load(
@@ -139,7 +143,26 @@ class Settings:
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
+            benchmark=_benchmark(option, ini, cwd, ini_folder),
         )
+
+
+def _benchmark(
+    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> BenchmarkWishes | None:
+    given = option("verify_benchmark")
+    if not (ini("verify_benchmark") if given is None else given):
+        for name in ("save", "compare"):
+            if option(f"verify_{name}") is not None:
+                raise SettingsError(f"--verify-{name} takes effect with --benchmark")
+        return None
+    # Not at the top: most runs measure nothing.
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
+    try:
+        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def absolute(path: Path) -> Path:

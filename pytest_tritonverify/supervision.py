@@ -135,6 +135,16 @@ class Process:
             raise failure
         return answer
 
+    def lasted(self, phase: str, until: str) -> float | None:
+        """Return the seconds between two phases of the last request, by this process's clock.
+
+        None: the worker did not report them, or is no process.
+        """
+        entered = getattr(self._worker, "entered", {})
+        if phase not in entered or until not in entered:
+            return None
+        return float(entered[until] - entered[phase])
+
     def _lost(self, lost: WorkerLost, budget: str) -> Failure:
         where = f"while {self._label} was in phase '{lost.phase}'"
         if isinstance(lost, WorkerHung):

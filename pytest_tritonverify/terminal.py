@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_tritonverify.results.ledger import PairAccount
@@ -40,11 +41,31 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def progress(session: VerifySession, payload: Mapping[str, Any], reporter: Any) -> None:
+    """Print a line for a case that has been measured.
+
+    Args:
+        session: the run.
+        payload: what the item's report carries.
+        reporter: pytest's terminal reporter, or None.
+    """
+    if session.benchmarks is not None and "benchmark" in payload:
+        from pytest_tritonverify.benchmark import terminal as of_benchmarks
+
+        of_benchmarks.progress(session.benchmarks, payload, reporter)
+
+
 def summary(session: VerifySession, reporter: Any) -> None:
     """Print a row for every pair, then what the user should know about files and warnings."""
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
+    if session.benchmarks is not None and session.benchmarks.accounts:
+        from pytest_tritonverify.benchmark import terminal as of_benchmarks
+
+        of_benchmarks.summary(session.benchmarks, session.activation.cwd, reporter)
+        if not accounts:
+            return
     reporter.write_sep("=", "Triton verification")
     if not accounts:
         reporter.line("no pair was judged: nothing was selected, or nothing was found")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import loading
 from pytest_tritonverify.results import names, result_file
 from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
@@ -292,11 +291,7 @@ class Ledger:
             pair.op,
             [account.records[k] for k in sorted(account.records)],
             {**(account.environment or {"error": _UNKNOWN}), "cmdline": cmdline},
-            {
-                "task": result_file.digest(pair.task),
-                "data": result_file.digest(loading.data_file(pair.task, pair.op)),
-                "implementation": result_file.digest(pair.implementation),
-            },
+            result_file.sources_of(pair),
             load_failure=account.load_failure,
             checks=account.checks,
             policies=self._policies,

@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import errors
+from pytest_tritonverify.execution import errors, loading
 from pytest_tritonverify.results.records import NOT_OBSERVED, NOT_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 
 SCHEMA_VERSION = 1
@@ -218,6 +219,15 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> str:
         temporary.unlink(missing_ok=True)
         raise
     return hashlib.sha256(data).hexdigest()
+
+
+def sources_of(pair: Pair) -> dict[str, str | None]:
+    """Return the sha256 of a pair's files by role: task, data, implementation."""
+    return {
+        "task": digest(pair.task),
+        "data": digest(loading.data_file(pair.task, pair.op)),
+        "implementation": digest(pair.implementation),
+    }
 
 
 def digest(path: Path | None) -> str | None:

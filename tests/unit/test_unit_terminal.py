@@ -75,6 +75,7 @@ class Stage:
     def session(self) -> VerifySession:
         found = SimpleNamespace(
             ledger=self.ledger,
+            benchmarks=None,
             engine=SimpleNamespace(device=self.device, device_facts=self.facts),
             settings=Settings(in_process=self.in_process, keep_cache=self.keep_cache),
             activation=SimpleNamespace(cwd=self.root, named=tuple(self.pairs[:1])),
