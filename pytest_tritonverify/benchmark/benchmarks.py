@@ -11,8 +11,9 @@ from pytest_tritonverify.benchmark import exclusive, history, items
 from pytest_tritonverify.benchmark.admission import Admission
 from pytest_tritonverify.benchmark.clocks import clocks_of
 from pytest_tritonverify.benchmark.frequency import FrequencyError, FrequencyWatch
+from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
 from pytest_tritonverify.benchmark.keeping import Keeper, Kept
-from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement, FrequencyReport
+from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement
 from pytest_tritonverify.benchmark.standing import Standing
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify.benchmark.claims import Claim
-from pytest_tritonverify.benchmark.measurement import (
+from pytest_tritonverify.benchmark.frequency_report import (
     MAX_DRIFTS,
     DeviceFrequency,
     FrequencyReport,

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.benchmark.aggregate import SideTotals, Totals
     from pytest_tritonverify.benchmark.case_entry import CaseEntry
-    from pytest_tritonverify.benchmark.measurement import (
-        CaseMeasurement,
-        FrequencyReport,
-        PerfSettings,
-    )
+    from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
+    from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("perf_result.schema.json")

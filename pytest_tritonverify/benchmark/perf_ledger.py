@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_tritonverify.benchmark.measurement import FrequencyReport, PerfSettings
+    from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
+    from pytest_tritonverify.benchmark.measurement import PerfSettings
     from pytest_tritonverify.discovery import Pair
 
 _UNKNOWN = "not gathered: no case of this run got that far"

@@ -14,7 +14,8 @@ import pytest
 
 from pytest_tritonverify.benchmark import clocks, frequency
 from pytest_tritonverify.benchmark.frequency import FrequencyError, FrequencyWatch
-from pytest_tritonverify.benchmark.measurement import FrequencyReport, PerfSettings
+from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
+from pytest_tritonverify.benchmark.measurement import PerfSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

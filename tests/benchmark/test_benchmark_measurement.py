@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from pytest_tritonverify.benchmark.frequency_report import DeviceFrequency, FrequencyReport
 from pytest_tritonverify.benchmark.measurement import (
     CaseMeasurement,
-    DeviceFrequency,
-    FrequencyReport,
     MeasurementError,
     PerfSettings,
     SideMeasurement,

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pytest_tritonverify.benchmark import perf_file
+from pytest_tritonverify.benchmark.frequency_report import DeviceFrequency, FrequencyReport
 from pytest_tritonverify.benchmark.measurement import (
     CaseMeasurement,
-    DeviceFrequency,
-    FrequencyReport,
     Method,
     PerfSettings,
     SideMeasurement,

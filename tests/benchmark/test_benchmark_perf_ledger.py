@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tritonverify.benchmark.measurement import FrequencyReport, PerfSettings
+from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
+from pytest_tritonverify.benchmark.measurement import PerfSettings
 from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
 from pytest_tritonverify.discovery import Pair
 from tests.support.measurements import case

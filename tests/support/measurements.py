@@ -6,12 +6,8 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from pytest_tritonverify.benchmark.measurement import (
-    CaseMeasurement,
-    FrequencyReport,
-    Method,
-    SideMeasurement,
-)
+from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
+from pytest_tritonverify.benchmark.measurement import CaseMeasurement, Method, SideMeasurement
 
 SOURCES = {"task": "0" * 64, "data": None, "implementation": "f" * 64}
 ENVIRONMENT: dict[str, Any] = {

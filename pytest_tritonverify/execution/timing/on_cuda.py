@@ -222,7 +222,7 @@ class CudaTimer(Timer):
         finally:
             with contextlib.suppress(RuntimeError):
                 watch.__exit__(None, None, None)
-        return _read(watch)
+        return _read(watch, plan.repeats)
 
 
 def _profiler() -> Any:
@@ -233,7 +233,8 @@ def _profiler() -> Any:
     return profile(use_device="cuda", use_kineto=True)
 
 
-def _read(watch: Any) -> tuple[Sums | None, str | None]:
+def _read(watch: Any, repeats: int) -> tuple[Sums | None, str | None]:
+    """Return what a profile says of the forwards, or why it says nothing."""
     cpu: Any = DeviceType.CPU
     activities: list[Activity] = []
     spans: dict[str, list[tuple[int, int]]] = {_MARK: [], _ASIDE: []}
@@ -248,6 +249,8 @@ def _read(watch: Any) -> tuple[Sums | None, str | None]:
     if not activities:
         # Not even the writes between the forwards: it is blind, and they are no measure of zero.
         return None, "torch's profiler sees nothing of what runs on the device"
+    if len(spans[_MARK]) != repeats:
+        return None, f"torch's profiler saw {len(spans[_MARK])} of {repeats} forwards"
     return attribute(activities, sorted(spans[_MARK]), _is_ours, spans[_ASIDE]), None
 
 
