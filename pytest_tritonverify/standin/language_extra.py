@@ -38,7 +38,7 @@ class _Alias(ModuleType):
 
 
 def install(imports: Imports, patches: Patches) -> None:
-    """Provide what is missing: nothing where triton-ascend itself is installed."""
+    """Provide what is missing; where triton-ascend is installed, all but its driver is there."""
     from triton import language
 
     for name, function in _FUNCTIONS.items():
@@ -55,26 +55,35 @@ def install(imports: Imports, patches: Patches) -> None:
         for module in (parent, *parts.values()):
             imports.provide(module.__name__, functools.partial(_the, module), _WORD)
         patches.set(language.extra, package, parent)
-    if importlib.util.find_spec(_BACKEND) is None:
-        _provide_backend(imports)
+    _answer_for_backend(imports, patches)
 
 
 def _the(module: ModuleType) -> ModuleType:
     return module
 
 
-def _provide_backend(imports: Imports) -> None:
+def _answer_for_backend(imports: Imports, patches: Patches) -> None:
+    """Answer for the driver of triton-ascend, which needs CANN where it is installed itself."""
     from pytest_tritonverify.standin.accelerator import Accelerator
     from pytest_tritonverify.standin.triton_driver import Driver
 
     accelerator = Accelerator("npu")
+    driver = {
+        "NPUUtils": lambda: Driver(accelerator).utils,
+        "NPUDriver": lambda: Driver(accelerator),
+    }
+    if importlib.util.find_spec(_BACKEND) is not None:
+
+        def replace_driver(module: ModuleType) -> None:
+            for name, made in driver.items():
+                patches.set(module, name, made)
+
+        imports.complete(f"{_BACKEND}.driver", replace_driver)
+        return
     contents: dict[str, dict[str, Any]] = {
         "": {},
         ".runtime": {},
-        ".driver": {
-            "NPUUtils": lambda: Driver(accelerator).utils,
-            "NPUDriver": lambda: Driver(accelerator),
-        },
+        ".driver": driver,
         ".utils": {"get_ascend_arch_from_env": lambda: facts.NPU_NAME},
     }
     for suffix, names in contents.items():
