@@ -64,6 +64,8 @@ class Engine:
         self._fingerprint: dict[str, Any] | None = None
         self.device_facts: dict[str, Any] = {}
         self.host: Any = None
+        # Why accelerators that there seem to be are not used, by their name.
+        self.passed_over: dict[str, str] = {}
         self.device: Device = self._resolve(device)
         if self.host is None:
             self.host = self._new_host(self.device)
@@ -86,17 +88,24 @@ class Engine:
             DeviceMissingError: the one that was asked for isn't.
         """
         wanted = resolved or self._settings.device
-        if wanted == "npu" and "npu" not in DEVICES:
-            raise DeviceMissingError(
-                "--verify-device=npu: this version judges on cuda and cpu only; "
-                "an Ascend NPU can't be used yet"
-            )
         if resolved or wanted == "cpu":
             return DEVICES[wanted]
-        name = detection.likely(_ACCELERATORS) if wanted == "auto" else wanted
-        if name is None:
-            return DEVICES["cpu"]
-        device = DEVICES[name]
+        for name in detection.likely(_ACCELERATORS) if wanted == "auto" else [wanted]:
+            reason = self._obstacle(DEVICES[name])
+            if reason is None:
+                return DEVICES[name]
+            if wanted != "auto":
+                raise DeviceMissingError(
+                    f"--verify-device={name}: there is none. {reason.rstrip('.')}. Looked for "
+                    f"{detection.what_was_looked_for(name)} and found "
+                    f"{detection.what_was_found(name)}. "
+                    "Use --verify-device=cpu to judge on Triton's interpreter."
+                )
+            self.passed_over[name] = reason
+        return DEVICES["cpu"]
+
+    def _obstacle(self, device: Device) -> str | None:
+        """Ask a worker whether a device is there, and say why not; its host is kept if it is."""
         self.host = self._new_host(device)
         try:
             facts = self._ask_surroundings("device", "facts", _PROBE_TIMEOUT)
@@ -104,17 +113,10 @@ class Engine:
             facts = {"available": False, "reason": str(getattr(error, "message", error))}
         if facts["available"]:
             self.device_facts = facts
-            return device
+            return None
         self.host.close()
         self.host = None
-        if wanted == "auto":
-            return DEVICES["cpu"]
-        found = detection.signs_of(name)
-        raise DeviceMissingError(
-            f"--verify-device={name}: there is none. {facts['reason']}. Looked for "
-            f"{detection.what_was_looked_for(name)} and found {', '.join(found) or 'nothing'}. "
-            "Use --verify-device=cpu to judge on Triton's interpreter."
-        )
+        return str(facts["reason"])
 
     def problems(self) -> str | None:
         """Wait for the workers' imports; say in one sentence what is wrong with them."""

@@ -25,6 +25,11 @@ def header(session: VerifySession) -> list[str]:
     pairs = {pair.implementation for pair in known if session.settings.selection.admits(pair)}
     lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
     if session.settings.in_process:
+    lines += [
+        f"tritonverify: warning: there seems to be an accelerator, {kind}, but it can't be used: "
+        f"{reason}"
+        for kind, reason in engine.passed_over.items()
+    ]
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
     if session.settings.keep_cache and not session.settings.fresh_cache:
         lines.append("tritonverify: warning: --verify-keep-cache does nothing by itself")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import os
 import signal
@@ -16,6 +17,7 @@ import sys
 from typing import Any, Protocol
 
 from pytest_tritonverify.execution import errors, wire
+from pytest_tritonverify.execution.devices import DEVICES
 
 # Signal on which a worker writes the Python stacks of its threads to its output. The handler
 # runs in C, so it answers while the GIL is held too.
@@ -54,6 +56,8 @@ class Phase:
 
 def create_role(request: wire.Message, phase: Phase) -> Role:
     """Make the role that a start request names."""
+    if request["role"] != "environment":  # which finds out whether it can be loaded
+        DEVICES[request["device"]].load()
     module = importlib.import_module(ROLES[request["role"]])
     role: Role = module.create(request, phase)
     return role
@@ -86,6 +90,8 @@ def main(channel_fd: int) -> None:
         answer, fd = perform(role, frame, phase)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # user code may have put anything there
+        if "error" in answer:
+            _tidy(start.message["device"])
                 stream.flush()
         head = {"event": "answer", "n": frame.message["n"]}
         try:
@@ -111,5 +117,12 @@ def perform(
 
 def facts_of(role: Role | None) -> dict[str, Any]:
     """Return what a role knows of a run that failed."""
+def _tidy(device: str) -> None:
+    """Give back the memory of a run that failed, so that the next one finds it."""
+    gc.collect()
+    with contextlib.suppress(Exception):  # of a device that has had a fault nothing is to be had
+        DEVICES[device].release()
+
+
     facts: dict[str, Any] = role.facts() if hasattr(role, "facts") else {}
     return facts

@@ -46,6 +46,7 @@ class Stage:
         self.ledger: Any = Ledger(None, {"non_compute": False})
         self.device = SimpleNamespace(name="cpu", interpreted=True)
         self.facts: dict[str, Any] = {}
+        self.passed_over: dict[str, str] = {}
         self.keep_cache = False
         self.in_process = False
         self.pairs: list[Pair] = []
@@ -75,8 +76,12 @@ class Stage:
     def session(self) -> VerifySession:
         found = SimpleNamespace(
             ledger=self.ledger,
-            engine=SimpleNamespace(device=self.device, device_facts=self.facts),
-            settings=Settings(in_process=self.in_process, keep_cache=self.keep_cache),
+            engine=SimpleNamespace(
+                device=self.device, device_facts=self.facts, passed_over=self.passed_over
+            ),
+            settings=Settings(
+                in_process=self.in_process, keep_cache=self.keep_cache, cache_ab=self.cache_ab
+            ),
             activation=SimpleNamespace(cwd=self.root, named=tuple(self.pairs[:1])),
             findings=SimpleNamespace(pairs=tuple(self.pairs), lonely=tuple(self.lonely)),
         )
@@ -118,6 +123,15 @@ def test_the_header_says_what_is_judged_where(stage: Stage) -> None:
 
 
 def test_the_header_warns(stage: Stage) -> None:
+def test_the_header_says_which_accelerator_is_not_used_and_why(stage: Stage) -> None:
+    stage.passed_over = {"npu": "torch_npu sees no NPU"}
+    (line,) = terminal.header(stage.session)[1:]
+    assert line == (
+        "tritonverify: warning: there seems to be an accelerator, npu, but it can't be used: "
+        "torch_npu sees no NPU"
+    )
+
+
     stage.lonely = [(stage.root / "a_torch.py", "no implementation beside it")]
     stage.in_process = True
     stage.keep_cache = True
