@@ -15,6 +15,8 @@ from pytest_tritonverify.execution import errors, worker
 from pytest_tritonverify.execution.worker_handle import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_tritonverify.execution.devices import Device
     from pytest_tritonverify.execution.wire import Message
 
@@ -77,10 +79,17 @@ class LocalWorker:
 
 
 class LocalHost:
-    """Makes local workers."""
+    """Makes local workers.
 
-    def __init__(self, device: Device) -> None:
+    Args:
+        device: where implementations run.
+        environment: variables that hold until this is closed.
+    """
+
+    def __init__(self, device: Device, environment: Mapping[str, str]) -> None:
         self._device = device
+        self._before = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
 
     def problems(self) -> dict[str, str]:
         """Prepare this process for the device's roles.
@@ -106,4 +115,10 @@ class LocalHost:
         return LocalWorker({"device": self._device.name, **start})
 
     def close(self) -> None:
-        """Nothing outlives its use here."""
+        """Give variables back the values that they had; nothing else outlives its use here."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._before = {}

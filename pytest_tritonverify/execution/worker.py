@@ -77,6 +77,8 @@ def main(channel_fd: int) -> None:
     start = channel.receive()
     if start is None:
         return
+    # Before the role is made: what it imports reads them.
+    os.environ.update(start.message.get("environment", {}))
     phase = Phase(channel)
     role: Role | None = None
     answer: dict[str, Any]
@@ -88,10 +90,10 @@ def main(channel_fd: int) -> None:
     channel.send({"event": "answer", "n": 0, **answer})
     while (frame := channel.receive()) is not None:
         answer, fd = perform(role, frame, phase)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # user code may have put anything there
         if "error" in answer:
             _tidy(start.message["device"])
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # user code may have put anything there
                 stream.flush()
         head = {"event": "answer", "n": frame.message["n"]}
         try:
@@ -115,8 +117,6 @@ def perform(
     return answer, fd
 
 
-def facts_of(role: Role | None) -> dict[str, Any]:
-    """Return what a role knows of a run that failed."""
 def _tidy(device: str) -> None:
     """Give back the memory of a run that failed, so that the next one finds it."""
     gc.collect()
@@ -124,5 +124,7 @@ def _tidy(device: str) -> None:
         DEVICES[device].release()
 
 
+def facts_of(role: Role | None) -> dict[str, Any]:
+    """Return what a role knows of a run that failed."""
     facts: dict[str, Any] = role.facts() if hasattr(role, "facts") else {}
     return facts
