@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.devices import Device
     from pytest_tritonverify.execution.wire import Message
 
+_INTERPRET = "TRITON_INTERPRET"
+
 
 @dataclass(frozen=True)
 class LocalAnswer(Answer):
@@ -102,16 +104,19 @@ class LocalHost:
             for name, value in self._device.environment().items()
             if os.environ.get(name) != value
         }
-        if "triton" in sys.modules and "TRITON_INTERPRET" in missing:
+        wanted = missing.get(_INTERPRET, "")
+        # Where it isn't set at all, triton has taken it for 0.
+        if "triton" in sys.modules and wanted and wanted != os.environ.get(_INTERPRET, "0"):
             return {
                 "triton": "it was imported before --verify-in-process could set "
-                "TRITON_INTERPRET=1; set that variable before starting pytest"
+                f"{_INTERPRET}={wanted}; set that variable before starting pytest"
             }
         os.environ.update(missing)
         return {}
 
     def spawn(self, start: Message) -> LocalWorker:
         """Make a worker in this process."""
+        self.problems()
         return LocalWorker({"device": self._device.name, **start})
 
     def close(self) -> None:
