@@ -34,8 +34,9 @@ _INVALID = re.compile(r"[Ii]nvalid device ID", re.IGNORECASE)
 _MEMORY = re.compile(r"NPU out of memory|error code is 2070(01|18)|EL0004")
 
 _SOURCE = (
-    "source <ascend-toolkit>/set_env.sh in the shell that starts pytest "
-    "(a non-interactive shell doesn't do it by itself)"
+    "source CANN's set_env.sh in the shell that starts pytest (/usr/local/Ascend/cann/set_env.sh, "
+    "before CANN 8.5 /usr/local/Ascend/ascend-toolkit/set_env.sh; a non-interactive shell does not "
+    "do it by itself)"
 )
 _BUSY = (
     "`npu-smi info` shows whether it is healthy and which processes use it; choose another one "
@@ -108,7 +109,7 @@ def _missing_library(name: str, environment: Mapping[str, str]) -> str:
     if not home:
         return f"CANN is not set up ({_HOME} is not set): {_SOURCE}"
     if not Path(home).is_dir():
-        return f"{_HOME} names {home}, and there is no such folder: {_SOURCE} of an installed CANN"
+        return f"{_HOME} names {home}, and there is no such folder: {_SOURCE}"
     return (
         f"{_HOME} names {home}, but {name} is not on LD_LIBRARY_PATH: {_SOURCE}; where that was "
         "done, CANN is not complete, or not the version that torch_npu needs"
