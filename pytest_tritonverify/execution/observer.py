@@ -62,7 +62,7 @@ class Observer(Candidate):
         if self._device.interpreted:
             # Before functions are looked at: it replaces some itself.
             interpreter.prepare(masked_lanes=self._masked_lanes)
-        self._no_profile = None if self._device.interpreted else obstacle()
+        self._no_profile = obstacle() if self._device.name == "npu" else None
         self._folder = str(self._path.parent) + os.sep
         self._snapshot = integrity.Snapshot()
         self._changed_by_import: list[str] = []

@@ -37,8 +37,10 @@ def rewrite(held: Arguments, values: Arguments) -> None:
             continue
         if source.nbytes() != target.nbytes():
             raise NotReplayableError(f"{path} has another size than before")
-        _flat(target).copy_(_flat(source))
+        whole = source.nbytes() % tensor.element_size() == 0
+        kind = tensor.dtype if whole else torch.uint8
+        _flat(target, kind).copy_(_flat(source, kind))
 
 
-def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+def _flat(storage: torch.UntypedStorage, kind: torch.dtype) -> torch.Tensor:
+    return torch.empty(0, dtype=kind, device=storage.device).set_(storage)

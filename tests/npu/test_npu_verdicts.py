@@ -271,7 +271,7 @@ def test_result_has_every_key_of_the_documents_example(
         "cmdline",
     ]
     assert dt.datetime.fromisoformat(environment["timestamp"]).tzinfo is not None
-    types = {
+    types: dict[str, dict[str, type]] = {
         "triton": {"version": str, "path": str, "key_sha256": str},
         "cache": {"dir": str, "fresh": bool, "fresh_effective": bool, "always_compile": bool},
         "cann": {"ascend_home_path": str, "info_file": str, "info_sha256": str, "version": str},

@@ -132,7 +132,7 @@ def _empty_strided(
     return _made_on_device(torch.empty_strided(size, stride, dtype=dtype, layout=layout))
 
 
-def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> Any:
+def _copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     _faults.raise_pending()
     with _profile.kernel_of_cann(torch.ops.aten.copy_.default):
         _to_host(target).copy_(_to_host(source))
@@ -177,7 +177,7 @@ def install() -> None:
         _ALIASES.impl(name, _redispatched(name), "PrivateUse1")
     _ALIASES.impl("empty.memory_format", _empty, "PrivateUse1")
     _ALIASES.impl("empty_strided", _empty_strided, "PrivateUse1")
-    _ALIASES.impl("_copy_from", _copy_from, "PrivateUse1")
+    _ALIASES.impl("copy_", _copy, "PrivateUse1")
     _ALIASES.impl("resize_", _resize, "PrivateUse1")
     _ALIASES.impl("convolution_overrideable", _convolution, "PrivateUse1")
     # One of the operators that only the device has.
