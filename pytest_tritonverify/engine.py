@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import detection, starting
+from pytest_tritonverify import ascend, detection, starting
 from pytest_tritonverify.catalogue import Catalogue
 from pytest_tritonverify.execution.devices import DEVICES, Device
 from pytest_tritonverify.execution.host import Host, HostConfig, HostError
@@ -115,7 +115,10 @@ class Engine:
         try:
             facts = self._ask_surroundings("device", "facts", _PROBE_TIMEOUT)
         except (Failure, HostError) as error:
-            facts = {"available": False, "reason": str(getattr(error, "message", error))}
+            # What a process that died had printed is too much for a sentence.
+            text = str(getattr(error, "message", error)).partition("\n")[0]
+            known = ascend.mismatch() if device.name == "npu" else None
+            facts = {"available": False, "reason": f"{text}; {known}" if known else text}
         if facts["available"]:
             self.device_facts = facts
             return None

@@ -10,11 +10,13 @@ import pytest
 from pytest_tritonverify import detection
 from pytest_tritonverify.engine import DeviceMissingError, Engine
 from pytest_tritonverify.settings import Settings
-from tests.support.emulated_npu import emulated
+from tests.support.emulated_npu import emulated, write_installation
 from tests.support.npu import KERNEL
 from tests.support.workers import write_pair
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.runs import Runner
 
 pytestmark = emulated
@@ -110,3 +112,19 @@ def test_an_npu_that_was_asked_for_is_not_replaced(server: pytest.MonkeyPatch) -
     assert "sees no NPU (ASCEND_RT_VISIBLE_DEVICES='9')" in said
     assert "found /dev/npu0, ASCEND_HOME_PATH=" in said
     assert "Use --verify-device=cpu" in said
+
+
+def test_a_torch_npu_that_crashes_is_explained_by_its_version(
+    server: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "torch_npu"
+    package.mkdir()
+    (package / "__init__.py").write_text("import os; os.abort()")
+    write_installation(tmp_path, "torch_npu", "1.11.0")
+    server.syspath_prepend(tmp_path)
+    with pytest.raises(DeviceMissingError) as refused:
+        _engine("npu")
+    said = str(refused.value)
+    assert "killed by signal 6 (SIGABRT)" in said
+    assert "torch_npu 1.11.0 don't belong together" in said
+    assert "\n" not in said
