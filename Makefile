@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test test-torch-npu lint clean
+.PHONY: verify test test-torch-npu ascend-lane lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -24,6 +24,11 @@ $(VENV)/.torch-npu: $(VENV)/.tested
 	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/torch-npu torch_npu==$$version
 	touch $@
 
+# The examples and the shared cases with triton-ascend's interpreter, in .venv-ascend; not in `test` either.
+# SHARE=<site-packages> takes torch and what the tests need from there.
+ascend-lane:
+	$(PYTHON) tests/lanes/triton_ascend.py $(if $(SHARE),--share $(SHARE))
+
 $(VENV)/.installed: pyproject.toml requirements/test.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --constraint requirements/test.txt --editable ".[cpu]"
@@ -34,4 +39,4 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ascend .pytest_cache .mypy_cache .ruff_cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.interpreter import libdevice
 from pytest_tritonverify.standin import facts, usage
 from pytest_tritonverify.standin.torch_npu import StandinModule
 
@@ -18,37 +18,31 @@ if TYPE_CHECKING:
     from pytest_tritonverify.standin.patches import Patches
 
 _WORD = "language.extra"
-_LIBDEVICE = "triton.language.extra.cuda.libdevice"
 _EXTRA = "triton.language.extra"
 _BACKEND = "triton.backends.ascend"
 
 
-class _Alias(ModuleType):
-    """A module under another name."""
-
-    def __init__(self, name: str, target: str) -> None:
-        super().__init__(name)
-        self.__dict__["_target"] = target
+class _Library(ModuleType):
+    """The mathematical functions that this version of Triton has, under another name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         usage.note(_WORD)
-        return getattr(importlib.import_module(self.__dict__["_target"]), name)
+        return getattr(libdevice.installed(), name)
 
 
 def install(imports: Imports, patches: Patches) -> None:
-    """Provide what is missing; where triton-ascend is installed, all but its driver is there."""
+    """Provide what is missing, and what triton-ascend itself has for its compiler alone."""
     from triton import language
 
     for name, function in _FUNCTIONS.items():
-        if not hasattr(language, name):
-            patches.set(language, name, function)
+        patches.set(language, name, function)
     for package in ("cann", "ascend"):
         if importlib.util.find_spec(f"{_EXTRA}.{package}") is not None:
             continue
         extension = StandinModule(f"{_EXTRA}.{package}.extension", _WORD, dict(_FUNCTIONS))
-        library = _Alias(f"{_EXTRA}.{package}.libdevice", _LIBDEVICE)
+        library = _Library(f"{_EXTRA}.{package}.libdevice")
         parts = {"extension": extension, "libdevice": library}
         parent = StandinModule(f"{_EXTRA}.{package}", _WORD, dict(parts))
         parent.__path__ = []
