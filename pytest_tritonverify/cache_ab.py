@@ -156,8 +156,10 @@ class CacheTrial:
     def section(self, account: PairAccount) -> dict[str, Any] | None:
         """Return what is found about a pair, as the result file holds it; None for nothing."""
         cases = repeatable(account)
+        if not cases:
+            return None
         entries = account.entries or self._engine.catalogue.list(account.pair).cases
-        if not cases or len(entries) < cases[-1]:
+        if len(entries) < cases[-1]:
             return None
         started = time.monotonic()
         folder = own_cache()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -150,6 +151,7 @@ class Scripted:
         self.fresh: list[tuple[dict[str, Any], ...]] = []
         self.old: list[tuple[dict[str, Any], ...]] = []
         self.effective: bool | None = True
+        self.catalogue: Any = None
         self.judges: list[tuple[str | None, Judge]] = []
 
     def fingerprint_on(self, cache: str) -> dict[str, Any]:
@@ -264,4 +266,22 @@ def test_a_case_that_is_left_out_ends_the_process_as_it_did_before(
 
 
 def test_pairs_without_accuracy_failures_have_no_section(tmp_path: Path, engine: Scripted) -> None:
-    assert section(engine, account(tmp_path, GOOD, RAISES)) is None
+    right = account(tmp_path, GOOD, RAISES)
+    right.entries = ()  # nor are their cases listed again
+    assert section(engine, right) is None
+    assert engine.judges == []
+
+
+def test_cases_are_listed_by_the_process_that_has_not_collected_them(
+    tmp_path: Path, engine: Scripted
+) -> None:
+    found = account(tmp_path, WRONG, GOOD)
+    listing = SimpleNamespace(cases=found.entries)
+    engine.catalogue = SimpleNamespace(list=lambda _: listing)
+    engine.fresh = [(WRONG, GOOD), (WRONG, GOOD)]
+    found.entries = ()
+    tried = section(engine, found)
+    assert tried is not None
+    assert tried["code"] == "accuracy_defect"
+    listing.cases = listing.cases[:1]  # the task has changed meanwhile
+    assert section(engine, found) is None
