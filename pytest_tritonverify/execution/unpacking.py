@@ -7,6 +7,7 @@ written the description. The form is the one that `tensors.pack` writes.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import mmap
 import os
@@ -154,21 +155,31 @@ class _Reader:
 
         A device may know more of a storage than its bytes, so it is made as one of its type.
         """
-        storage = tensor.untyped_storage()
-        count, left = divmod(storage.nbytes(), tensor.element_size())
-        if segment not in self._placed:
-            if tensor.is_contiguous() and tensor.numel() == count and not left:
-                self._placed[segment] = placed = tensor.to(self._device)
-                return placed
-            kind = torch.uint8 if left else tensor.dtype
-            flat = torch.empty(0, dtype=kind).set_(storage)
-            self._placed[segment] = flat.to(self._device)
-        placed = self._placed[segment]
         offset, shape, stride = tensor.storage_offset(), tensor.size(), tensor.stride()
+        if segment not in self._placed:
+            made = self._moved(tensor)
+            # Detached, so that whether this one requires gradients does not show in the others.
+            self._placed[segment] = made.detach()
+            geometry = (made.dtype, made.size(), made.stride())
+            if not offset and geometry == (tensor.dtype, shape, stride):
+                return made
+        placed = self._placed[segment]
         if placed.dtype == tensor.dtype:
             return placed.as_strided(shape, stride, offset)
         other = torch.empty(0, dtype=tensor.dtype, device=self._device)
         return other.set_(placed.untyped_storage(), offset, shape, stride)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor on the device that shows all of the storage which a tensor shows."""
+        storage = tensor.untyped_storage()
+        count, left = divmod(storage.nbytes(), tensor.element_size())
+        if not left:
+            whole = tensor.is_contiguous() and tensor.numel() == count
+            flat = tensor if whole else torch.empty(0, dtype=tensor.dtype).set_(storage)
+            # Torch can't copy its rarest types.
+            with contextlib.suppress(NotImplementedError):
+                return flat.to(self._device)
+        return storage_bytes(storage).to(self._device)
 
 
 def natural(value: object) -> int:
