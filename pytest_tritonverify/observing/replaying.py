@@ -37,8 +37,9 @@ def rewrite(held: Arguments, values: Arguments) -> None:
             continue
         if source.nbytes() != target.nbytes():
             raise NotReplayableError(f"{path} has another size than before")
-        whole = source.nbytes() % tensor.element_size() == 0
-        kind = tensor.dtype if whole else torch.uint8
+        # A device may know more of a storage than its bytes; the CPU can't copy the rarest types.
+        typed = target.device.type != "cpu" and source.nbytes() % tensor.element_size() == 0
+        kind = tensor.dtype if typed else torch.uint8
         _flat(target, kind).copy_(_flat(source, kind))
 
 
