@@ -31,6 +31,7 @@ _ASKS_FOR_DEVICE = re.compile(r"\.is_cuda\b|\.is_npu\b|\bdevice\b.*[\"'](cuda|np
 _OUT_OF_MEMORY = re.compile(
     r"DefaultCPUAllocator: can't allocate memory|(NPU|CUDA|HIP) out of memory"
 )
+_WANTS_BLOCK_POINTERS = re.compile(r"Block pointers have been removed")
 _WANTS_CUDA = re.compile(r"not compiled with CUDA")
 _LAUNCHES_WAIT = {"npu": "ASCEND_LAUNCH_BLOCKING", "cuda": "CUDA_LAUNCH_BLOCKING"}
 
@@ -53,6 +54,11 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
         )
     if error_type == "ModuleNotFoundError":
         return "Install the package for the Python that runs pytest, or drop the import."
+    if _WANTS_BLOCK_POINTERS.search(message):
+        return (
+            "Triton 3.9 has removed tl.make_block_ptr. Judge with a Triton that has it, such as "
+            "3.8 or triton-ascend 3.2, or use tl.make_tensor_descriptor or plain pointers."
+        )
     known = _of_device(device, message)
     if known is not None:
         return known
