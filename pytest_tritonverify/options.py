@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
     ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("hf32", "Judge float32 outputs by the limits of HF32, for runs with HF32 matmul enabled"),
     ("determinism", "Run each side twice on one case and warn where the runs differ"),
     ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
     ("fresh-cache", "Compile into an empty Triton cache of this run's own"),
     ("keep-cache", "With --verify-fresh-cache: keep that cache and print where it is"),
+    ("cache-ab", "Run accuracy failures again on an empty Triton cache: is the compiler to blame?"),
 )
 # Options whose ini value is the same text.
 _PLAIN_INI = (

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify.cache_ab import CacheTrial
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
@@ -221,13 +222,30 @@ class VerifySession:
 
         In this order: a candidate must not be able to touch a file that is final.
         """
-        self.engine.close()
-        if self.benchmarks is not None:
-            self.clocks = self.benchmarks.release_clocks()
-            self.benchmarks.take_clocks(self.clocks)
+        try:
+            if not interrupted:
+                self._try_empty_caches()
+        finally:
+            self.engine.close()
+            if self.benchmarks is not None:
+                self.clocks = self.benchmarks.release_clocks()
+                self.benchmarks.take_clocks(self.clocks)
+            self._finish(interrupted=interrupted)
+
+    def _try_empty_caches(self) -> None:
+        """Run pairs with accuracy failures again, where the user wants to know whose they are."""
+        if self.ledger is None or not self.settings.cache_ab:
+            return
+        trial = CacheTrial(self.engine, self.settings)
+        for account in self.ledger.accounts.values():
+            account.cache_ab = trial.section(account)
+
+    def _finish(self, *, interrupted: bool) -> None:
         if self.ledger is not None:
-            if self.engine.kept_cache is not None:
-                print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented
+            found = [account.cache_ab or {} for account in self.ledger.accounts.values()]
+            for kept in (self.engine.kept_cache, *(section.get("kept_cache") for section in found)):
+                if kept is not None:
+                    print(f"Triton 缓存目录已保留: {kept}", file=sys.stderr)  # noqa: T201 - documented
             reason = "the run was interrupted" if interrupted else "the run ended before it"
             self.ledger.finish(reason)
             if self.benchmarks is not None:

@@ -203,7 +203,8 @@ def _session(
     if not hasattr(config, "workerinput"):
         ledger = Ledger(
             settings.output,
-            {"non_compute": settings.non_compute},
+            # Limits that are wider than the standard's are to be seen in the file.
+            {"non_compute": settings.non_compute, **({"hf32": True} if settings.hf32 else {})},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )

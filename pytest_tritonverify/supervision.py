@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import hints
+from pytest_tritonverify import faults, hints
 from pytest_tritonverify.execution import errors
 from pytest_tritonverify.execution.host import HostError
 from pytest_tritonverify.execution.worker_handle import (
@@ -185,6 +185,9 @@ class Process:
             self.output,
             cause,
         )
+        if faults.lost(self._device, message):
+            # Everything in that process would fail from now on.
+            self.close()
         return self._remember(failure)
 
     def _remember(self, failure: Failure) -> Failure:

@@ -82,12 +82,12 @@ def help_text(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def options(help_text: str) -> set[str]:
-    return set(re.findall(r"^ +(--verify-[a-z-]+)", help_text, re.MULTILINE))
+    return set(re.findall(r"^ +(--verify-[a-z0-9-]+)", help_text, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
 def ini_names(help_text: str) -> set[str]:
-    return set(re.findall(r"^ +(verify_[a-z_]+) \(", help_text, re.MULTILINE))
+    return set(re.findall(r"^ +(verify_[a-z0-9_]+) \(", help_text, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def schema() -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_every_option_that_a_document_names_exists(path: Path, options: set[str]) -> None:
-    named = set(re.findall(r"--verify-[a-z][a-z-]*[a-z]", text_of(path)))
+    named = set(re.findall(r"--verify-[a-z][a-z0-9-]*[a-z0-9]", text_of(path)))
     assert named <= options
 
 

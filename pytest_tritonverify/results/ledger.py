@@ -39,6 +39,7 @@ class PairAccount:
         load_failure: entry for `failures` where the cases can't be listed.
         full: this run judges all cases, so it owns the result file.
         problem: what is wrong with the result file.
+        cache_ab: what a second run on an empty Triton cache has shown.
         written: sha256 of the result file as it was last written.
     """
 
@@ -55,6 +56,7 @@ class PairAccount:
     journal: Journal | None = None
     environment: dict[str, Any] | None = None
     problem: str | None = None
+    cache_ab: dict[str, Any] | None = None
     written: str | None = None
 
     @property
@@ -101,6 +103,7 @@ class PairAccount:
             "passed_cases": self.passed_cases,
             "result_file": str(self.path) if self.written else None,
             "load_failure": self.load_failure,
+            "cache_ab": self.cache_ab,
             "checks": [check.to_json() for check in self.checks.values()],
             "cases": [self.records[k].to_json() for k in sorted(self.records)],
         }
@@ -296,6 +299,7 @@ class Ledger:
             checks=account.checks,
             policies=self._policies,
             in_process=self._in_process,
+            cache_ab=account.cache_ab,
         )
         try:
             result_file.make_folder(account.path.parent)
