@@ -107,7 +107,7 @@ def test_the_table_of_options_is_complete(
     path: Path, options: set[str], ini_names: set[str]
 ) -> None:
     rows = [cells for cells in table_cells(path) if cells[0].startswith("`--verify-")]
-    assert {re.sub(r"[=`].*", "", cells[0].strip("`")) for cells in rows} == options
+    assert {re.sub(r"[\[=`].*", "", cells[0].strip("`")) for cells in rows} == options
     assert {cells[1].strip("`") for cells in rows if cells[1].startswith("`")} == ini_names
     defaults = {cells[0]: cells[2] for cells in rows}
     assert float(defaults["`--verify-timeout=SECONDS`"]) == DEFAULT_TIMEOUT
