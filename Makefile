@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test lint clean
+.PHONY: verify test test-torch-npu ascend-lane lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -14,6 +14,20 @@ test: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist=loadfile
+
+# The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.
+test-torch-npu: $(VENV)/.torch-npu
+	TRITONVERIFY_TORCH_NPU=$(abspath $(VENV)/torch-npu) $(BIN)/python -m pytest tests/npu/test_npu_setups.py
+
+$(VENV)/.torch-npu: $(VENV)/.tested
+	version=$$($(BIN)/python -c "import importlib.metadata as m; print(m.version('torch').partition('+')[0])") && \
+	$(BIN)/python -m pip install -q --no-deps --target $(VENV)/torch-npu torch_npu==$$version
+	touch $@
+
+# The examples and the shared cases with triton-ascend's interpreter, in .venv-ascend; not in `test` either.
+# SHARE=<site-packages> takes torch and what the tests need from there.
+ascend-lane:
+	$(PYTHON) tests/lanes/triton_ascend.py $(if $(SHARE),--share $(SHARE))
 
 $(VENV)/.installed: pyproject.toml requirements/test.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,4 +39,4 @@ $(VENV)/.tested: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-ascend .pytest_cache .mypy_cache .ruff_cache

@@ -15,6 +15,7 @@ pytest_plugins = ("pytester",)
 _SLOW = (
     "test_cases.py",
     "plugin",
+    "npu",
     "test_unit_cli_processes.py",
     "interpreter",
     "evidence",

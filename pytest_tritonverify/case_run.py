@@ -199,7 +199,11 @@ class CaseRun:
                 Parcel(inputs.message["case"]["call"], inputs.fd),
                 Parcel(golden.message["result"], golden.fd),
                 Parcel(actual.message["result"], actual.fd),
-                Rules(non_compute=settings.non_compute, exact_int=settings.exact_int),
+                Rules(
+                    non_compute=settings.non_compute,
+                    exact_int=settings.exact_int,
+                    hf32=settings.hf32,
+                ),
                 lambda line: logger.info("%s", line),
                 facts,
             )

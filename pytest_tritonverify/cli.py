@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery
+from pytest_tritonverify.benchmark import command as benchmark_command
+from pytest_tritonverify.benchmark import compare_command
+from pytest_tritonverify.benchmark import items as benchmark_items
+from pytest_tritonverify.cli_options import add_benchmark_options, add_verify_options
+from pytest_tritonverify.cli_pytest import measuring_options, run_pytest, verifying_options
 from pytest_tritonverify.degeneration import command
-from pytest_tritonverify.execution import processes
 from pytest_tritonverify.results import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# `python -m pytest` would find a `pytest.py` or `torch.py` of the folder that it is started in.
-_PYTEST = (
-    "import sys; sys.path[:] = [entry for entry in sys.path if entry]; sys.argv[0] = 'pytest'; "
-    "import pytest; sys.exit(pytest.main())"
-)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,7 +38,14 @@ def main(arguments: Sequence[str]) -> int:
         help="judge one pair and write its verify_result.json",
         description="Judge one pair. Exit status 0: every case passed; 1: anything else.",
     )
-    _add_verify_options(verify)
+    add_verify_options(verify)
+    measure = commands.add_parser(
+        "benchmark",
+        help="measure one pair that is verified, and write its perf_result.json",
+        description="Measure one pair. Exit status 0: it was measured, whether or not every case "
+        "worked; 1: something broke; 2: refused, since the pair is not verified.",
+    )
+    add_benchmark_options(measure)
     check = commands.add_parser(
         "validate",
         help="check by its source that an implementation's kernels do the work",
@@ -54,33 +55,33 @@ def main(arguments: Sequence[str]) -> int:
     check.add_argument("file", metavar="FILE", help="the implementation")
     check.add_argument("--json", action="store_true", help="print the documented JSON")
     check.add_argument("--non-compute", action="store_true", help="the task only moves data")
+    compare = commands.add_parser(
+        "compare",
+        help="compare two benchmark reports or saved runs",
+        description="Compare benchmark reports of the same cases. Exit status 0: they could be "
+        "compared, whatever came out; 1: anything else.",
+    )
+    compare_command.add_options(compare)
     options = parser.parse_args(arguments)
+    if options.command == "compare":
+        return compare_command.run(options)
     if options.command == "validate":
         return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
+    if options.command == "benchmark":
+        return _benchmark(options)
     return _verify(options)
 
 
-def _add_verify_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--op_name", required=True, help="the operator: the task is <op_name>_torch.py"
-    )
-    parser.add_argument("--verify_dir", default=".", help="the pair's folder (default: here)")
-    parser.add_argument(
-        "--triton_impl_name",
-        default=f"triton_{discovery.DEFAULT_VARIANT}",
-        help="implementation without the operator's name (default: %(default)s)",
-    )
-    parser.add_argument("--timeout", type=float, default=900, help="seconds (default: %(default)s)")
-    parser.add_argument(
-        "--output", help="result file (default: verify_result[_<x>].json in the folder)"
-    )
-    parser.add_argument("--non-compute", action="store_true", help="outputs must agree bit for bit")
-    parser.add_argument("--fresh-cache", action="store_true", help="use an empty Triton cache")
-    parser.add_argument("--keep-cache", action="store_true", help="with --fresh-cache: keep it")
-    parser.add_argument("--device", default=None, help="auto, npu, cuda or cpu (default: auto)")
+class _Broken(Exception):  # noqa: N818 - it ends a command with a sentence
+    """A command can't be carried out; the text says why."""
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _pair_of(options: argparse.Namespace) -> discovery.Pair:
+    """Return the pair that the options name.
+
+    Raises:
+        _Broken: it is not there.
+    """
     folder = Path(options.verify_dir).resolve()
     variant = options.triton_impl_name.removeprefix("triton_")
     pair = discovery.Pair(
@@ -91,21 +92,53 @@ def _verify(options: argparse.Namespace) -> int:
     )
     complaint = _missing(folder, pair)
     if complaint is not None:
-        print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
-        return 1
-    output = names.verify_result(pair, shared_folder=names.is_shared(folder))
-    if options.output:
-        given = Path(options.output)
-        # The file itself may be a link; it is replaced, not followed.
-        output = given.parent.resolve() / given.name
+        raise _Broken(complaint)
+    return pair
+
+
+def _cleared(given: str | None, default: Path) -> Path:
+    """Return where a file goes, with nothing there any more.
+
+    A run that comes to nothing must not leave an earlier outcome to be read.
+
+    Raises:
+        _Broken: the old file can't be removed.
+    """
+    # The file itself may be a link; it is replaced, not followed.
+    output = Path(given).parent.resolve() / Path(given).name if given else default
     try:
-        # A run that comes to nothing must not leave an earlier verdict to be read.
         output.unlink(missing_ok=True)
     except OSError as error:
-        print(f"verify: the old {output} can't be removed: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command
+        raise _Broken(f"the old {output} can't be removed: {error.strerror}") from None
+    return output
+
+
+def _verify(options: argparse.Namespace) -> int:
+    try:
+        pair = _pair_of(options)
+        folder = pair.implementation.parent
+        shared = names.is_shared(folder)
+        output = _cleared(options.output, names.verify_result(pair, shared_folder=shared))
+    except _Broken as complaint:
+        print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
         return 1
-    status = _run_pytest(_pytest_options(options, folder, output), folder)
-    return 0 if _say_outcome(output, status) else 1
+    ended = run_pytest(verifying_options(options, folder, output), folder)
+    return 0 if _say_outcome(output, ended.status) else 1
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    try:
+        pair = _pair_of(options)
+        folder = pair.implementation.parent
+        shared = names.is_shared(folder)
+        output = _cleared(options.output, names.perf_result(pair, shared_folder=shared))
+    except _Broken as complaint:
+        print(f"benchmark: {complaint}", file=sys.stderr)  # noqa: T201 - a command
+        return 1
+    ended = run_pytest(measuring_options(options, folder, output), folder)
+    if ended.status == benchmark_items.REFUSED and not ended.interrupted:
+        return ended.status
+    return benchmark_command.conclude(output, ended.status)
 
 
 def _missing(folder: Path, pair: discovery.Pair) -> str | None:
@@ -122,60 +155,6 @@ def _missing(folder: Path, pair: discovery.Pair) -> str | None:
             f"there is no {pair.implementation} (--triton_impl_name; there are: {there or 'none'})"
         )
     return None
-
-
-def _run_pytest(options: Sequence[str], folder: Path) -> int:
-    """Run pytest in a process of its own, one that ends with this one; return its exit status."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PYTEST, *options],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        # A terminal's Ctrl-C comes here alone and is handed on once: a second one would keep
-        # pytest from writing down what did not run.
-        start_new_session=True,
-        preexec_fn=functools.partial(processes.die_with_parent, os.getpid()),  # noqa: PLW1509 - no threads here
-    )
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-
-
-def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> list[str]:
-    chosen = [
-        f"--verify-dir={folder}",
-        "-p",
-        "tritonverify",
-        # The folder belongs to a candidate: nothing in it, or above it, configures this run.
-        f"--rootdir={folder}",
-        f"--confcutdir={folder}",
-        "-c",
-        os.devnull,
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        # Copies of the pair in folders below are no concern of this run.
-        "--override-ini=norecursedirs=*",
-        f"--verify-op={_literal(options.op_name)}",
-        f"--verify-impl={_literal(options.triton_impl_name)}",
-        f"--verify-timeout={options.timeout}",
-        f"--verify-output={output}",
-        "--log-cli-level=INFO",
-        "--log-cli-format=%(message)s",
-        "--show-capture=no",
-    ]
-    if options.device:
-        chosen.append(f"--verify-device={options.device}")
-    switches = ("non_compute", "fresh_cache", "keep_cache")
-    chosen += [f"--verify-{n.replace('_', '-')}" for n in switches if getattr(options, n)]
-    return chosen
-
-
-def _literal(name: str) -> str:
-    """Return a pattern that matches a name and nothing else."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def _say_outcome(output: Path, status: int) -> bool:

@@ -6,6 +6,8 @@ import glob
 import importlib.util
 import os
 
+from pytest_tritonverify import ascend
+
 _SIGNS = {
     "npu": ("/dev/davinci[0-9]*", "/dev/davinci_manager"),
     "cuda": (
@@ -29,17 +31,21 @@ def hidden(device: str) -> bool:
     return os.environ.get(_VISIBLE[device]) in ("", "-1")
 
 
-def likely(devices: tuple[str, ...]) -> str | None:
-    """Return the first of the named accelerators that this machine seems to have."""
-    for device in devices:
-        if signs_of(device) and not hidden(device):
-            return device
-    return None
+def likely(devices: tuple[str, ...]) -> list[str]:
+    """Return those of the named accelerators that this machine seems to have, in their order."""
+    return [device for device in devices if signs_of(device) and not hidden(device)]
 
 
 def what_was_looked_for(device: str) -> str:
     """Say where an accelerator was looked for."""
-    return ", ".join(_SIGNS[device])
+    more = ("ASCEND_HOME_PATH", "torch_npu", "triton-ascend") if device == "npu" else ()
+    return ", ".join((*_SIGNS[device], *more))
+
+
+def what_was_found(device: str) -> str:
+    """Say what of that there is."""
+    more = ascend.signs(os.environ) if device == "npu" else []
+    return ", ".join((*signs_of(device), *more)) or "nothing"
 
 
 def missing_packages(names: tuple[str, ...]) -> list[str]:

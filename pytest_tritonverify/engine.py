@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import detection, starting
+from pytest_tritonverify import ascend, detection, starting
 from pytest_tritonverify.catalogue import Catalogue
 from pytest_tritonverify.execution.devices import DEVICES, Device
 from pytest_tritonverify.execution.host import Host, HostConfig, HostError
 from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.own_cache import VARIABLE as CACHE_VARIABLE
+from pytest_tritonverify.own_cache import own_cache as own_cache_folder
 from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.settings import Settings
@@ -57,26 +59,33 @@ class Engine:
         self._removes_cache = own_cache is None
         self.own_cache = own_cache
         if settings.fresh_cache and own_cache is None:
-            self.own_cache = tempfile.mkdtemp(prefix="triton_verify_cache_")
+            self.own_cache = own_cache_folder()
         self._judges: dict[Path, PairJudge] = {}
+        self._benchmarks: dict[Path, PairBenchmark] = {}
         # By task, and by the device that it is stood in for.
         self._references: dict[tuple[Path, str], Process] = {}
         self._fingerprint: dict[str, Any] | None = None
         self.device_facts: dict[str, Any] = {}
+        # Why accelerators that there seem to be are not used, by their name.
+        self.passed_over: dict[str, str] = {}
         self.host: Any = None
-        self.device: Device = self._resolve(device)
+        try:
+            self.device: Device = self._resolve(device)
+        except BaseException:
+            self._remove_own_cache()
+            raise
         if self.host is None:
             self.host = self._new_host(self.device)
         surroundings = f"{self.device.name} {settings.standin}"
         self.catalogue = Catalogue(self._ask_for_cases, cache_folder, surroundings)
 
     def _new_host(self, device: Device) -> Any:
+        environment = {CACHE_VARIABLE: self.own_cache} if self.own_cache else {}
         if self._settings.in_process:
             from pytest_tritonverify.execution.in_process import LocalHost
 
-            return LocalHost(device)
+            return LocalHost(device, environment)
         fork = device.forkable if self._settings.start == "auto" else self._settings.start == "fork"
-        environment = {"TRITON_CACHE_DIR": self.own_cache} if self.own_cache else {}
         return Host(HostConfig(device, fork, self._private_dirs, environment))
 
     def _resolve(self, resolved: str | None) -> Device:
@@ -86,35 +95,38 @@ class Engine:
             DeviceMissingError: the one that was asked for isn't.
         """
         wanted = resolved or self._settings.device
-        if wanted == "npu" and "npu" not in DEVICES:
-            raise DeviceMissingError(
-                "--verify-device=npu: this version judges on cuda and cpu only; "
-                "an Ascend NPU can't be used yet"
-            )
         if resolved or wanted == "cpu":
             return DEVICES[wanted]
-        name = detection.likely(_ACCELERATORS) if wanted == "auto" else wanted
-        if name is None:
-            return DEVICES["cpu"]
-        device = DEVICES[name]
+        for name in detection.likely(_ACCELERATORS) if wanted == "auto" else [wanted]:
+            reason = self._obstacle(DEVICES[name])
+            if reason is None:
+                return DEVICES[name]
+            if wanted != "auto":
+                raise DeviceMissingError(
+                    f"--verify-device={name}: there is none. {reason.rstrip('.')}. Looked for "
+                    f"{detection.what_was_looked_for(name)} and found "
+                    f"{detection.what_was_found(name)}. "
+                    "Use --verify-device=cpu to judge on Triton's interpreter."
+                )
+            self.passed_over[name] = reason
+        return DEVICES["cpu"]
+
+    def _obstacle(self, device: Device) -> str | None:
+        """Ask a worker whether a device is there, and say why not; its host is kept if it is."""
         self.host = self._new_host(device)
         try:
             facts = self._ask_surroundings("device", "facts", _PROBE_TIMEOUT)
         except (Failure, HostError) as error:
-            facts = {"available": False, "reason": str(getattr(error, "message", error))}
+            # What a process that died had printed is too much for a sentence.
+            text = str(getattr(error, "message", error)).partition("\n")[0]
+            known = ascend.mismatch() if device.name == "npu" else None
+            facts = {"available": False, "reason": f"{text}; {known}" if known else text}
         if facts["available"]:
             self.device_facts = facts
-            return device
+            return None
         self.host.close()
         self.host = None
-        if wanted == "auto":
-            return DEVICES["cpu"]
-        found = detection.signs_of(name)
-        raise DeviceMissingError(
-            f"--verify-device={name}: there is none. {facts['reason']}. Looked for "
-            f"{detection.what_was_looked_for(name)} and found {', '.join(found) or 'nothing'}. "
-            "Use --verify-device=cpu to judge on Triton's interpreter."
-        )
+        return str(facts["reason"])
 
     def problems(self) -> str | None:
         """Wait for the workers' imports; say in one sentence what is wrong with them."""
@@ -157,8 +169,16 @@ class Engine:
                 process.close()
         return answer
 
-    def _ask_surroundings(self, op: str, key: str, timeout: float) -> dict[str, Any]:
-        start = {"role": "environment", "fresh_cache": self._settings.fresh_cache}
+    def _ask_surroundings(
+        self, op: str, key: str, timeout: float, cache: str | None = None
+    ) -> dict[str, Any]:
+        fresh = cache is not None or self._settings.fresh_cache
+        start = {
+            "role": "environment",
+            "fresh_cache": fresh,
+            "masked_lanes": self._settings.masked_lanes,
+            **_with_cache(cache),
+        }
         host = self.host
         process = Process(lambda: host.spawn(start), VERIFIER, "the environment's survey", "")
         try:
@@ -180,6 +200,26 @@ class Engine:
                 self._fingerprint = {"error": str(getattr(error, "message", error))}
         return self._fingerprint
 
+    def fingerprint_on(self, cache: str) -> dict[str, Any]:
+        """Return the environment sections as they are with another Triton cache."""
+        try:
+            return self._ask_surroundings("fingerprint", "environment", _FINGERPRINT_TIMEOUT, cache)
+        except (Failure, HostError) as error:
+            return {"error": str(getattr(error, "message", error))}
+
+    def another_judge(self, pair: Pair, settings: Settings, cache: str | None) -> PairJudge:
+        """Return a judge that knows nothing of what the pair's own one has seen.
+
+        Args:
+            pair: the pair.
+            settings: what it goes by instead of the session's settings.
+            cache: folder that the implementation's processes take for Triton's cache; None for
+                the session's.
+        """
+        extra = _with_cache(cache)
+        spawn = (lambda start: self.spawn({**start, **extra})) if extra else self.spawn
+        return PairJudge(pair, settings, self.device.name, self._reference(pair), spawn)
+
     def judge(self, pair: Pair) -> PairJudge:
         """Return the pair's judge, making it where there is none."""
         if not self._judges and not self._settings.in_process:
@@ -189,6 +229,24 @@ class Engine:
                 pair, self._settings, self.device.name, self._reference(pair), self.spawn
             )
         return self._judges[pair.implementation]
+
+    def benchmark(self, pair: Pair) -> PairBenchmark:
+        """Return what measures a pair, making it where there is none.
+
+        The processes that judge end: nothing else of ours runs while a pair is measured.
+        """
+        from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
+
+        for judge in self._judges.values():
+            judge.close()
+        for implementation, other in self._benchmarks.items():
+            if implementation != pair.implementation:
+                other.close()
+        if pair.implementation not in self._benchmarks:
+            self._benchmarks[pair.implementation] = PairBenchmark(
+                pair, self._settings, self.device.name, self._reference(pair), self.spawn
+            )
+        return self._benchmarks[pair.implementation]
 
     def last_cause(self, pair: Pair) -> BaseException | None:
         """Return the exception of a pair's last case, where everything runs in this process."""
@@ -209,6 +267,8 @@ class Engine:
         """End the processes of an implementation; its judge remembers the time it has used."""
         if pair.implementation in self._judges:
             self._judges[pair.implementation].close()
+        if pair.implementation in self._benchmarks:
+            self._benchmarks[pair.implementation].close()
 
     @staticmethod
     def _import_torch_ahead() -> None:
@@ -225,7 +285,12 @@ class Engine:
             process.close()
         for judge in self._judges.values():
             judge.close()
+        for benchmark in self._benchmarks.values():
+            benchmark.close()
         self.host.close()
+        self._remove_own_cache()
+
+    def _remove_own_cache(self) -> None:
         if self.own_cache and self._removes_cache and not self._settings.keep_cache:
             shutil.rmtree(self.own_cache, ignore_errors=True)
 
@@ -233,6 +298,11 @@ class Engine:
     def kept_cache(self) -> str | None:
         """The absolute path of the Triton cache that this session leaves behind."""
         return self.own_cache if self._settings.keep_cache else None
+
+
+def _with_cache(cache: str | None) -> Message:
+    """Return what a start request says of a worker's Triton cache."""
+    return {} if cache is None else {"environment": {CACHE_VARIABLE: cache}}
 
 
 def _import_torch() -> None:

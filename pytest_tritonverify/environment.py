@@ -23,11 +23,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
 
+from pytest_tritonverify import own_cache
+
 _KEY_MODULES = ("triton.runtime.cache", "triton.compiler.compiler")
 """Where `triton_key` is, in newer tritons and in older ones (triton-ascend 3.2 included)."""
-
-_CACHE_REDIRECTIONS = ("TRITON_CACHE_MANAGER", "TRITON_REMOTE_CACHE_BACKEND")
-"""Variables that hand the cache to other code, which needn't honour TRITON_CACHE_DIR."""
 
 _CANN_INFO_FILES = ("ascend_toolkit_install.info", "ascend_all_cann_install.info")
 """In the order in which the Ascend backend looks for them."""
@@ -142,8 +141,7 @@ def _cache(facts: CacheFacts) -> dict[str, object]:
     section: dict[str, object] = {
         "dir": None,
         "fresh": facts.fresh,
-        "fresh_effective": _is_set("TRITON_CACHE_DIR")
-        and not any(map(_is_set, _CACHE_REDIRECTIONS)),
+        "fresh_effective": _is_set(own_cache.VARIABLE) and own_cache.redirected() is None,
         "always_compile": None,
     }
     with _noting_errors(section):

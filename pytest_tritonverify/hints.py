@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+
+from pytest_tritonverify import ascend, faults
 
 # Messages of torch and triton themselves.
 _LIBRARIES_WANT_DEVICE = re.compile(
@@ -25,7 +28,12 @@ _AUTHOR_WANTS_DEVICE = re.compile(
 )
 # In the line of code that raised, where the message itself may say nothing.
 _ASKS_FOR_DEVICE = re.compile(r"\.is_cuda\b|\.is_npu\b|\bdevice\b.*[\"'](cuda|npu)\b")
-_OUT_OF_MEMORY = re.compile(r"DefaultCPUAllocator: can't allocate memory")
+_OUT_OF_MEMORY = re.compile(
+    r"DefaultCPUAllocator: can't allocate memory|(NPU|CUDA|HIP) out of memory"
+)
+_WANTS_BLOCK_POINTERS = re.compile(r"Block pointers have been removed")
+_WANTS_CUDA = re.compile(r"not compiled with CUDA")
+_LAUNCHES_WAIT = {"npu": "ASCEND_LAUNCH_BLOCKING", "cuda": "CUDA_LAUNCH_BLOCKING"}
 
 
 def hint(device: str, error_type: str, message: str, code: str) -> str | None:
@@ -46,9 +54,36 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
         )
     if error_type == "ModuleNotFoundError":
         return "Install the package for the Python that runs pytest, or drop the import."
+    if _WANTS_BLOCK_POINTERS.search(message):
+        return (
+            "Triton 3.9 has removed tl.make_block_ptr. Judge with a Triton that has it, such as "
+            "3.8 or triton-ascend 3.2, or use tl.make_tensor_descriptor or plain pointers."
+        )
+    known = _of_device(device, message)
+    if known is not None:
+        return known
     if error_type in ("OutOfMemoryError", "MemoryError") or _OUT_OF_MEMORY.search(message):
         return "The case does not fit into memory here; try smaller shapes."
     return None
+
+
+def _of_device(device: str, message: str) -> str | None:
+    """Return advice on what an accelerator's own libraries say."""
+    if faults.lost(device, message):
+        return (
+            "A kernel has brought the device down, by an address out of bounds or by hanging, and "
+            "its process was replaced. The fault shows where the device is waited for: set "
+            f"{_LAUNCHES_WAIT[device]}=1 to see the launch."
+        )
+    if device != "npu" or _OUT_OF_MEMORY.search(message):
+        return None
+    if _WANTS_CUDA.search(message):
+        return (
+            "This code asks for CUDA on an NPU. Take the device from the inputs (`x.device`), or "
+            "import torch_npu.contrib.transfer_to_npu first in both files."
+        )
+    known = ascend.by_text(message, os.environ)
+    return known and f"{known[0].upper()}{known[1:]}."
 
 
 def _wants_device(error_type: str, message: str, code: str) -> bool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.session import VerifySession
 
 _REPORT_ATTRIBUTE = "tritonverify"
+# The documented exit status of a benchmark whose gate stays closed.
+_REFUSED = 2
 
 
 class ActiveHooks:
@@ -55,11 +57,25 @@ class ActiveHooks:
         return [] if is_task or session.activation.concerns(file_path) else collectors
 
     @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put what is measured behind what is judged, file by file, whoever shuffled them."""
+        if self._session.benchmarks is None:
+            return
+        for file in _ours(items):
+            places = [i for i, item in enumerate(items) if item.parent is file]
+            theirs = [items[place] for place in places]
+            theirs.sort(key=lambda item: bool(getattr(item, "measures", 0)))
+            for place, item in zip(places, theirs, strict=True):
+                items[place] = item
+
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note on every file which of its items will be judged."""
         for file, items in _ours(session.items).items():
             file.selected = [item.case_idx for item in items if isinstance(item, CaseItem)]
             file.checks = [item.name for item in items if isinstance(item, CheckItem)]
+            measuring = [(item.measures, item.name) for item in items]
+            file.measured = {case_idx: name for case_idx, name in measuring if case_idx}
 
     # Running
 
@@ -77,6 +93,8 @@ class ActiveHooks:
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
                 self._session.expect(file.pair, entries, len(entries), selected, checks)
+            if file.measured and self._session.benchmarks is not None:
+                self._session.benchmarks.expect(file.pair, len(entries), file.measured)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -101,12 +119,19 @@ class ActiveHooks:
             setattr(report, _REPORT_ATTRIBUTE, item.payload)
         return report
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Enter the record into the ledger."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Enter the record into the ledger; tell of a measurement when the report is shown."""
         payload = getattr(report, _REPORT_ATTRIBUTE, None)
         if payload is not None:
             self._session.receive(payload)
+        yield
+        if payload is not None:
+            terminal.progress(self._session, payload, self._reporter)
+
+    @property
+    def _reporter(self) -> Any:
+        return self._config.pluginmanager.get_plugin("terminalreporter")
 
     # pytest-xdist
 
@@ -124,6 +149,13 @@ class ActiveHooks:
         """Announce cases on the controller, which collects nothing itself."""
         if self._judging:
             self._session.expect_ids(ids, self._config.rootpath)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in what a worker tells when it ends: one that was killed tells nothing."""
+        told = getattr(node, "workeroutput", None) or {}
+        if self._session.benchmarks is not None:
+            self._session.benchmarks.take_clocks(told.get(WORKER_KEY))
 
     # Reporting
 
@@ -143,14 +175,19 @@ class ActiveHooks:
         """End all processes and write the results, before other reports ask for them."""
         interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
         self._session.close(interrupted=interrupted)
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[WORKER_KEY] = self._session.clocks
         yield
         settled = (
             pytest.ExitCode.OK,
             pytest.ExitCode.TESTS_FAILED,
             pytest.ExitCode.NO_TESTS_COLLECTED,
         )
-        if self._judging and session.exitstatus in settled and self._session.red:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._judging and session.exitstatus in settled:
+            if self._session.refused():
+                session.exitstatus = _REFUSED
+            elif self._session.red:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table of pairs."""

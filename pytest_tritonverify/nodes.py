@@ -36,6 +36,7 @@ class VerifyFile(pytest.File):
         self.entries: tuple[CaseEntry, ...] = ()
         self.selected: list[int] = []
         self.checks: list[str] = []
+        self.measured: dict[int, str] = {}
 
     @property
     def verify_session(self) -> VerifySession:
@@ -58,6 +59,12 @@ class VerifyFile(pytest.File):
             yield self._item(CaseItem, entry.name, case_idx=case_idx, entry=entry)
         if session.observing:
             yield self._item(ExecutionItem, execution_check.CHECK)
+        if session.benchmarks is not None:
+            # Not at the top: most runs measure nothing.
+            from pytest_tritonverify.benchmark.nodes import BenchmarkItem, name_of
+
+            for case_idx, entry in enumerate(self.entries, 1):
+                yield self._item(BenchmarkItem, name_of(entry), case_idx=case_idx, entry=entry)
 
     def _item(self, kind: type[VerifyItem], name: str, **facts: Any) -> VerifyItem:
         # A node id that pytest makes itself loses --lf for some names on pytest 9.2.
@@ -77,12 +84,15 @@ class VerifyItem(pytest.Item):
     # Plugins made for test functions look for these.
     obj = None
     fixturenames: tuple[str, ...] = ()
+    marker = pytest.mark.verify
+    # Number of the case that the item measures; 0: it measures none.
+    measures = 0
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.timeout: float | None = None
         self.payload: dict[str, Any] | None = None
-        self.add_marker(pytest.mark.verify)
+        self.add_marker(self.marker)
         self.extra_keyword_matches |= {self.pair.op, self.pair.impl_name}
 
     @property

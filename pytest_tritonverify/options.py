@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.benchmark import options as benchmark_options
 from pytest_tritonverify.settings import (
     AUTOTUNE_CHOICES,
     DEGENERATION_CHOICES,
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
     ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("hf32", "Judge float32 outputs by the limits of HF32, for runs with HF32 matmul enabled"),
     ("determinism", "Run each side twice on one case and warn where the runs differ"),
     ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
     ("fresh-cache", "Compile into an empty Triton cache of this run's own"),
     ("keep-cache", "With --verify-fresh-cache: keep that cache and print where it is"),
+    ("cache-ab", "Run accuracy failures again on an empty Triton cache: is the compiler to blame?"),
 )
 # Options whose ini value is the same text.
 _PLAIN_INI = (
@@ -128,6 +131,7 @@ def add_options(parser: pytest.Parser) -> None:
     for name, text in _SWITCHES:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
+    benchmark_options.add_options(group, parser)
     add(
         "allow-conftest",
         "Let pytest load the conftest.py and ini files that lie below a verify dir",

@@ -17,17 +17,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     """Refuse conftest files of candidates before pytest imports them."""
     from pytest_tritonverify import startup
 
     if startup.concerns_us(early_config):
+        startup.translate(early_config, args)
         startup.activate(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker and, in a run that concerns the plugin, its hooks."""
+    """Register the markers and, in a run that concerns the plugin, its hooks."""
     config.addinivalue_line("markers", "verify: judges one case of a Triton implementation")
+    config.addinivalue_line("markers", "verify_benchmark: measures one case of it")
     from pytest_tritonverify import startup
 
     if startup.concerns_us(config):

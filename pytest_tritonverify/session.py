@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify.cache_ab import CacheTrial
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.catalogue import CaseEntry
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
@@ -34,6 +36,8 @@ class VerifySession:
         findings: the pairs found by walking, and what is odd about the folders.
         engine: runs and judges.
         ledger: keeps the outcomes; None in a process that only runs items for another one.
+        clocks: what happened to the clocks of the devices, once the session is closed.
+        benchmarks: measures, and keeps what was measured; None where nothing is to be.
         screening: the static check of implementations.
     """
 
@@ -42,6 +46,8 @@ class VerifySession:
     findings: Findings
     engine: Engine
     ledger: Ledger | None = None
+    benchmarks: Benchmarks | None = None
+    clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
 
@@ -117,6 +123,8 @@ class VerifySession:
 
     def payload(self, pair: Pair, **content: Any) -> dict[str, Any]:
         """Return what a report carries to the process with the ledger, as plain data."""
+        if self.benchmarks is not None:
+            self.benchmarks.note(pair, content)
         environment = None
         if pair.implementation not in self._environment_sent:
             self._environment_sent.add(pair.implementation)
@@ -145,7 +153,10 @@ class VerifySession:
                 continue
             selected = [k for k, entry in enumerate(listing.cases, 1) if entry.name in wanted]
             checks = [name for name in CHECKS if name in wanted]
-            self.expect(pair, listing.cases, len(listing.cases), selected, checks)
+            if selected or checks:
+                self.expect(pair, listing.cases, len(listing.cases), selected, checks)
+            if self.benchmarks is not None:
+                self.benchmarks.expect_names(pair, listing.cases, wanted)
 
     def _pair(self, implementation: Path) -> Pair | None:
         known = (*self.findings.pairs, *self.activation.named)
@@ -161,6 +172,10 @@ class VerifySession:
         if self.ledger is None or pair is None:
             return
         environment = payload["environment"]
+        if "benchmark" in payload:
+            if self.benchmarks is not None:
+                self.benchmarks.receive(pair, payload)
+            return
         if "total" in payload:
             # Does nothing where the cases were announced.
             self.expect(pair, (), payload["total"], payload["selected"], payload["checks"])
@@ -181,26 +196,57 @@ class VerifySession:
         if self.ledger is None:
             return False
         accounts = self.ledger.accounts.values()
-        if not accounts:
+        measured = self.benchmarks is not None and bool(self.benchmarks.accounts)
+        if not accounts and not measured:
             return self.activation.demanded
-        return not all(account.green for account in accounts)
+        failed = self.benchmarks is not None and self.benchmarks.red
+        return failed or not all(account.green for account in accounts)
+
+    def refused(self) -> bool:
+        """Say which pairs may not be measured, on standard error; return whether there are any."""
+        return self.benchmarks is not None and self.benchmarks.announce_refusals()
 
     def overview(self) -> dict[str, Any]:
         """Return the outcome of every pair, for other reports."""
         accounts = self.ledger.accounts.values() if self.ledger is not None else ()
-        return {
+        found: dict[str, Any] = {
             "device": self.engine.device.name,
             "pairs": [account.overview() for account in accounts],
         }
+        if self.benchmarks is not None:
+            found["benchmarks"] = self.benchmarks.overview()
+        return found
 
     def close(self, *, interrupted: bool) -> None:
         """End all processes, then write the results of pairs that did not get through.
 
         In this order: a candidate must not be able to touch a file that is final.
         """
-        self.engine.close()
+        try:
+            if not interrupted:
+                self._try_empty_caches()
+        finally:
+            self.engine.close()
+            if self.benchmarks is not None:
+                self.clocks = self.benchmarks.release_clocks()
+                self.benchmarks.take_clocks(self.clocks)
+            self._finish(interrupted=interrupted)
+
+    def _try_empty_caches(self) -> None:
+        """Run pairs with accuracy failures again, where the user wants to know whose they are."""
+        if self.ledger is None or not self.settings.cache_ab:
+            return
+        trial = CacheTrial(self.engine, self.settings)
+        for account in self.ledger.accounts.values():
+            account.cache_ab = trial.section(account)
+
+    def _finish(self, *, interrupted: bool) -> None:
         if self.ledger is not None:
-            if self.engine.kept_cache is not None:
-                print(f"Triton 缓存目录已保留: {self.engine.kept_cache}", file=sys.stderr)  # noqa: T201 - documented
+            found = [account.cache_ab or {} for account in self.ledger.accounts.values()]
+            for kept in (self.engine.kept_cache, *(section.get("kept_cache") for section in found)):
+                if kept is not None:
+                    print(f"Triton 缓存目录已保留: {kept}", file=sys.stderr)  # noqa: T201 - documented
             reason = "the run was interrupted" if interrupted else "the run ended before it"
             self.ledger.finish(reason)
+            if self.benchmarks is not None:
+                self.benchmarks.finish(reason)

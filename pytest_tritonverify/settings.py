@@ -12,6 +12,8 @@ from pytest_tritonverify.discovery import Selection
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
 START_CHOICES = ("auto", "fork", "spawn")
@@ -45,6 +47,7 @@ class Settings:
         timeout: seconds that one pair may take.
         non_compute: outputs must agree bit for bit.
         exact_int: integer outputs of float inputs must agree exactly.
+        hf32: float32 outputs are judged by the rows of hifloat32.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
         degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
@@ -59,6 +62,8 @@ class Settings:
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
+        benchmark: how cases are measured; None where they are not.
+        cache_ab: run pairs with accuracy failures again, on an empty Triton cache.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -67,6 +72,7 @@ class Settings:
     timeout: float = DEFAULT_TIMEOUT
     non_compute: bool = False
     exact_int: bool = False
+    hf32: bool = False
     output: Path | None = None
     start: str = "auto"
     degeneration: str = "strict"
@@ -81,6 +87,8 @@ class Settings:
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
+    benchmark: BenchmarkWishes | None = None
+    cache_ab: bool = False
 
     @classmethod
     def load(
@@ -118,6 +126,7 @@ class Settings:
             timeout=_positive_seconds(timeout),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
+            hf32=bool(given("hf32")),
             output=(cwd / output).absolute() if output else None,
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
@@ -139,7 +148,45 @@ class Settings:
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
-        )
+            benchmark=_benchmark(option, ini, cwd, ini_folder),
+            cache_ab=bool(given("cache_ab")),
+        ).checked()
+
+    def checked(self) -> Settings:
+        """Return these settings.
+
+        Raises:
+            SettingsError: they contradict each other.
+        """
+        if self.cache_ab and self.fresh_cache:
+            raise SettingsError(
+                "--verify-cache-ab compares the Triton cache in use with an empty one, and with "
+                "--verify-fresh-cache both are empty: leave one of them out"
+            )
+        if self.cache_ab and self.in_process:
+            raise SettingsError(
+                "--verify-cache-ab needs new processes for another Triton cache, and with "
+                "--verify-in-process there are none: leave one of them out"
+            )
+        return self
+
+
+def _benchmark(
+    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> BenchmarkWishes | None:
+    given = option("verify_benchmark")
+    if not (ini("verify_benchmark") if given is None else given):
+        for name in ("save", "compare"):
+            if option(f"verify_{name}") is not None:
+                raise SettingsError(f"--verify-{name} takes effect with --benchmark")
+        return None
+    # Not at the top: most runs measure nothing.
+    from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+
+    try:
+        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def absolute(path: Path) -> Path:

@@ -47,6 +47,7 @@ def candidate(
     *,
     role: str = "candidate",
     masked_lanes: str | None = None,
+    timed: bool = False,
 ) -> Message:
     """Return the start request of a worker for an implementation.
 
@@ -56,6 +57,7 @@ def candidate(
         device: name of the device that implementations run on.
         role: "candidate", or "observer".
         masked_lanes: what undefined lanes hold, if not what the settings say.
+        timed: it is started for a benchmark.
     """
     return {
         "role": role,
@@ -65,5 +67,7 @@ def candidate(
         "masked_lanes": masked_lanes or settings.masked_lanes,
         "interpreter_jobs": settings.interpreter_jobs,
         "standin": _standin(pair, settings, device),
-        "autotune": settings.autotune,
+        # A benchmark is about the configuration that a user of the kernel would get.
+        "autotune": "first" if timed else settings.autotune,
+        "timed": timed,
     }

@@ -10,7 +10,10 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_tritonverify.activation import Activation
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
+    from pytest_tritonverify.benchmark.keeping import Keeper
     from pytest_tritonverify.discovery import Findings
+    from pytest_tritonverify.engine import Engine
     from pytest_tritonverify.settings import Settings
 
 # How a worker of pytest-xdist gets what its controller has found out.
@@ -78,6 +81,16 @@ def _findings(config: pytest.Config, activation: Activation) -> Findings:
     return discovery.walk(activation.dirs, lambda path: is_ignored(path, patterns, ignored, globs))
 
 
+def translate(config: pytest.Config, arguments: list[str]) -> None:
+    """Write `--benchmark` out, in a run that concerns us: elsewhere it is another's option."""
+    from pytest_tritonverify.benchmark import options
+
+    if options.SPELLING in arguments:
+        arguments[:] = options.translated(arguments)
+        if options.OPTION in arguments:
+            config.known_args_namespace.verify_benchmark = True
+
+
 def activate(config: pytest.Config) -> None:
     """Refuse files beside candidates that pytest would import or obey.
 
@@ -140,11 +153,19 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
         raise pytest.UsageError(
             f"--verify-op/--verify-impl: no pair matches {_patterns(settings)}; there are: {there}"
         )
-    if settings.output is not None and len({pair.implementation for pair in admitted}) > 1:
+    if settings.benchmark is not None and settings.in_process:
         raise pytest.UsageError(
-            f"--verify-output names one file, but {len(admitted)} pairs are to be judged; narrow "
-            "them with --verify-op and --verify-impl"
+            "--verify-benchmark can't be combined with --verify-in-process: nothing is isolated "
+            "there, so that no time could be relied on"
         )
+    report = settings.benchmark.output if settings.benchmark is not None else None
+    single = {"--verify-output": settings.output, "--verify-perf-output": report}
+    for option, given in single.items():
+        if given is not None and len({pair.implementation for pair in admitted}) > 1:
+            raise pytest.UsageError(
+                f"{option} names one file, but {len(admitted)} pairs are to be judged; narrow "
+                "them with --verify-op and --verify-impl"
+            )
     missing = detection.missing_packages(("torch", "triton"))
     if missing:
         advice = {
@@ -166,6 +187,7 @@ def _session(
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
 
+    keeper = _keeper(config, settings)
     brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
     private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
     private |= {folder.resolve() for folder in private}
@@ -181,11 +203,51 @@ def _session(
     if not hasattr(config, "workerinput"):
         ledger = Ledger(
             settings.output,
-            {"non_compute": settings.non_compute},
+            # Limits that are wider than the standard's are to be seen in the file.
+            {"non_compute": settings.non_compute, **({"hf32": True} if settings.hf32 else {})},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
         )
-    return VerifySession(settings, activation, findings, engine, ledger)
+    benchmarks = _benchmarks(config, settings, engine, keeper)
+    return VerifySession(settings, activation, findings, engine, ledger, benchmarks)
+
+
+def _benchmarks(
+    config: pytest.Config, settings: Settings, engine: Engine, keeper: Keeper | None
+) -> Benchmarks | None:
+    """Return what measures, where that is asked for."""
+    if settings.benchmark is None:
+        return None
+    from pytest_tritonverify.benchmark.benchmarks import Benchmarks
+    from pytest_tritonverify.benchmark.perf_ledger import PerfLedger
+
+    ledger = None
+    if not hasattr(config, "workerinput"):
+        ledger = PerfLedger(settings.benchmark.output, settings.benchmark.perf)
+    return Benchmarks(settings, settings.benchmark, engine, ledger, keeper)
+
+
+def _keeper(config: pytest.Config, settings: Settings) -> Keeper | None:
+    """Return what compares and saves reports, where that is asked for and this process does it."""
+    wishes = settings.benchmark
+    if wishes is None or hasattr(config, "workerinput"):
+        return None
+    if wishes.save is None and wishes.compare is None:
+        return None
+    from pytest_tritonverify.benchmark.history import HistoryError
+    from pytest_tritonverify.benchmark.keeping import Keeper
+
+    keeper = Keeper(
+        root=config.rootpath,
+        save=wishes.save,
+        compare=wishes.compare,
+        cwd=config.invocation_params.dir,
+    )
+    try:
+        keeper.check()
+    except HistoryError as error:
+        raise pytest.UsageError(str(error)) from None
+    return keeper
 
 
 def _set_arguments(config: pytest.Config, activation: Activation, findings: Findings) -> None:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import hints
+from pytest_tritonverify import faults, hints
 from pytest_tritonverify.execution import errors
 from pytest_tritonverify.execution.host import HostError
 from pytest_tritonverify.execution.worker_handle import (
@@ -135,6 +135,16 @@ class Process:
             raise failure
         return answer
 
+    def lasted(self, phase: str, until: str) -> float | None:
+        """Return the seconds between two phases of the last request, by this process's clock.
+
+        None: the worker did not report them, or is no process.
+        """
+        entered = getattr(self._worker, "entered", {})
+        if phase not in entered or until not in entered:
+            return None
+        return float(entered[until] - entered[phase])
+
     def _lost(self, lost: WorkerLost, budget: str) -> Failure:
         where = f"while {self._label} was in phase '{lost.phase}'"
         if isinstance(lost, WorkerHung):
@@ -175,6 +185,9 @@ class Process:
             self.output,
             cause,
         )
+        if faults.lost(self._device, message):
+            # Everything in that process would fail from now on.
+            self.close()
         return self._remember(failure)
 
     def _remember(self, failure: Failure) -> Failure:

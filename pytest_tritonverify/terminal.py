@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import own_cache
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pytest_tritonverify.results.ledger import PairAccount
@@ -24,12 +26,27 @@ def header(session: VerifySession) -> list[str]:
     known = (*session.findings.pairs, *session.activation.named)
     pairs = {pair.implementation for pair in known if session.settings.selection.admits(pair)}
     lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
+    lines += [
+        f"tritonverify: warning: there seems to be an accelerator, {kind}, but it can't be used: "
+        f"{reason}"
+        for kind, reason in engine.passed_over.items()
+    ]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
-    if session.settings.keep_cache and not session.settings.fresh_cache:
-        lines.append("tritonverify: warning: --verify-keep-cache does nothing by itself")
-    lines += [f"tritonverify: {line}" for line in _half_pairs(session)]
+    lines += [f"tritonverify: {line}" for line in _oddities(session)]
     return lines
+
+
+def _oddities(session: VerifySession) -> list[str]:
+    """Return warnings that stand at the beginning and at the end: `-q` leaves out the first."""
+    settings, found = session.settings, []
+    makes_cache = settings.fresh_cache or settings.cache_ab
+    if settings.keep_cache and not makes_cache:
+        found.append("warning: --verify-keep-cache does nothing by itself")
+    problem = own_cache.redirected() if makes_cache else None
+    if problem is not None:
+        found.append(f"warning: {problem}")
+    return [*found, *_half_pairs(session)]
 
 
 def _half_pairs(session: VerifySession) -> list[str]:
@@ -40,11 +57,31 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def progress(session: VerifySession, payload: Mapping[str, Any], reporter: Any) -> None:
+    """Print a line for a case that has been measured.
+
+    Args:
+        session: the run.
+        payload: what the item's report carries.
+        reporter: pytest's terminal reporter, or None.
+    """
+    if session.benchmarks is not None and "benchmark" in payload:
+        from pytest_tritonverify.benchmark import terminal as of_benchmarks
+
+        of_benchmarks.progress(session.benchmarks, payload, reporter)
+
+
 def summary(session: VerifySession, reporter: Any) -> None:
     """Print a row for every pair, then what the user should know about files and warnings."""
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
+    if session.benchmarks is not None and session.benchmarks.accounts:
+        from pytest_tritonverify.benchmark import terminal as of_benchmarks
+
+        of_benchmarks.summary(session.benchmarks, session.activation.cwd, reporter)
+        if not accounts:
+            return
     reporter.write_sep("=", "Triton verification")
     if not accounts:
         reporter.line("no pair was judged: nothing was selected, or nothing was found")
@@ -136,8 +173,9 @@ def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[
                 f"so {account.path.name} was left as it was"
             )
         notes += _standins(account, label)
+        notes += _cache_trial(account, label)
         notes += _warnings(account, label)
-    return [*notes, *_half_pairs(session)]
+    return [*notes, *_oddities(session)]
 
 
 def _result_files(paths: list[Path], cwd: Path) -> list[str]:
@@ -156,6 +194,16 @@ def _standins(account: PairAccount, label: str) -> list[str]:
         f"{label}: the CPU stood in for {kind} ({', '.join(sorted(used)) or 'nothing was asked'})"
         for kind, used in found.items()
     ]
+
+
+def _cache_trial(account: PairAccount, label: str) -> list[str]:
+    """Say whose the accuracy failures are, as far as a second run has shown it."""
+    found = account.cache_ab
+    if found is None:
+        return []
+    words = ": ".join(part for part in (found["conclusion"], found["message"]) if part)
+    kept = f" ({found['kept_cache']})" if found["kept_cache"] else ""
+    return [f"cache A/B: {label}: {words}{kept}"]
 
 
 def _warnings(account: PairAccount, label: str) -> list[str]:

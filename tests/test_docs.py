@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from pytest_tritonverify import cli, discovery
+from pytest_tritonverify import cli_options, discovery
 from pytest_tritonverify.accuracy.verdict import Category
 from pytest_tritonverify.execution.worker import ROLES
 from pytest_tritonverify.results.result_file import SCHEMA_PATH
@@ -82,12 +82,12 @@ def help_text(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def options(help_text: str) -> set[str]:
-    return set(re.findall(r"^ +(--verify-[a-z-]+)", help_text, re.MULTILINE))
+    return set(re.findall(r"^ +(--verify-[a-z0-9-]+)", help_text, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
 def ini_names(help_text: str) -> set[str]:
-    return set(re.findall(r"^ +(verify_[a-z_]+) \(", help_text, re.MULTILINE))
+    return set(re.findall(r"^ +(verify_[a-z0-9_]+) \(", help_text, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def schema() -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_every_option_that_a_document_names_exists(path: Path, options: set[str]) -> None:
-    named = set(re.findall(r"--verify-[a-z][a-z-]*[a-z]", text_of(path)))
+    named = set(re.findall(r"--verify-[a-z][a-z0-9-]*[a-z0-9]", text_of(path)))
     assert named <= options
 
 
@@ -107,7 +107,7 @@ def test_the_table_of_options_is_complete(
     path: Path, options: set[str], ini_names: set[str]
 ) -> None:
     rows = [cells for cells in table_cells(path) if cells[0].startswith("`--verify-")]
-    assert {re.sub(r"[=`].*", "", cells[0].strip("`")) for cells in rows} == options
+    assert {re.sub(r"[\[=`].*", "", cells[0].strip("`")) for cells in rows} == options
     assert {cells[1].strip("`") for cells in rows if cells[1].startswith("`")} == ini_names
     defaults = {cells[0]: cells[2] for cells in rows}
     assert float(defaults["`--verify-timeout=SECONDS`"]) == DEFAULT_TIMEOUT
@@ -117,7 +117,7 @@ def test_the_page_on_options_has_a_section_for_each(options: set[str], ini_names
     headings = re.findall(
         r"^### (--\S+) \((.*)\)$", text_of(ROOT / "docs/options.md"), re.MULTILINE
     )
-    assert {re.sub("=.*", "", option) for option, _ in headings} == options
+    assert {re.sub(r"[\[=].*", "", option) for option, _ in headings} == options
     assert {n for _, about in headings for n in re.findall(r"`(verify_\w+)`", about)} == ini_names
 
 
@@ -135,7 +135,7 @@ def test_commands_of_the_readme_name_what_is_there() -> None:
 def test_the_command_for_scripts_is_understood() -> None:
     prefix = "python -m pytest_tritonverify verify "
     parser = argparse.ArgumentParser()
-    cli._add_verify_options(parser)
+    cli_options.add_verify_options(parser)
     (command,) = (c for c in commands() if c.startswith(prefix))
     options = parser.parse_args(command.removeprefix(prefix).split())
     assert (options.op_name, options.triton_impl_name) == ("scale", "triton_ascend_impl")
@@ -235,6 +235,7 @@ def test_log_lines_are_quoted_to_the_letter() -> None:
 
 _PACKAGES_WITH_A_PAGE = (
     "accuracy",
+    "benchmark",
     "degeneration",
     "evidence",
     "forensics",
@@ -242,6 +243,7 @@ _PACKAGES_WITH_A_PAGE = (
     "observing",
     "probe",
     "standin",
+    "timing",
 )
 
 

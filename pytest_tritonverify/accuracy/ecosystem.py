@@ -41,7 +41,7 @@ class EcosystemTally:
     """Counts elements against the first standard; see `floats.FloatTally`.
 
     Attributes:
-        dtype: The golden's dtype as text, for the metrics.
+        dtype: The golden's dtype as text, or the format by whose row it is judged.
         limits: The table's row.
         form: The golden's number format, float32 or narrower.
     """

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .distances import integer_at
-from .dtypes import dtype_name, is_index_like
+from .dtypes import is_index_like
 from .ecosystem import EcosystemTally
 from .exact import (
     compare_bits,
@@ -15,7 +15,7 @@ from .exact import (
     compare_python_integers,
 )
 from .floats import scan_floats
-from .limits import FLOAT_FORMATS, cap_limits, eco_limits, npu_limits
+from .limits import FLOAT_FORMATS, cap_limits, eco_limits, npu_limits, row_format
 from .messages import outputs_message, place, precheck_message, rule_message
 from .npu_benchmark import NpuBenchmarkTally
 from .offenders import Addressing
@@ -118,7 +118,7 @@ class _Judge:
         if problem is not None:
             return _rejected(path, golden, (problem,))
         route = choose_route(golden.dtype, golden.kind, self._input_type, self._rules)
-        for line in route_log_lines(route, golden.dtype_text, self._input_type):
+        for line in route_log_lines(route, self._format_text(golden), self._input_type):
             self._log(line)
         cautions = dtype_cautions(path, golden, actual)
         if golden.tensor is None or actual.tensor is None:
@@ -138,6 +138,12 @@ class _Judge:
         cautions += _index_caution(path, golden.tensor.dtype, route, finding)
         return _decided(path, golden, route, finding, cautions)
 
+    def _format_text(self, golden: Value) -> str:
+        """Return the golden's dtype as text, or the format that stands in for it."""
+        name = golden.dtype_text.removeprefix("torch.")
+        found = row_format(name, hf32=self._rules.hf32)
+        return golden.dtype_text if found == name else found
+
     def _floats(
         self,
         path: str,
@@ -148,7 +154,7 @@ class _Judge:
     ) -> OutputVerdict:
         expected, got = tensors
         addressing = Addressing(golden.shape, complex_parts=expected.is_complex())
-        tally = _tally_for(expected.dtype)
+        tally = _tally_for(self._format_text(golden))
         nonfinite = scan_floats(expected, got, tally)
         problems = nonfinite.problems(addressing)
         if problems:
@@ -160,11 +166,11 @@ class _Judge:
         return _decided(path, golden, route, tally.finding(addressing), cautions)
 
 
-def _tally_for(dtype: torch.dtype) -> FloatTally:
-    name = dtype_name(dtype)
+def _tally_for(dtype: str) -> FloatTally:
+    name = dtype.removeprefix("torch.")
     limits = eco_limits(name)
     if limits is not None:
-        return EcosystemTally(str(dtype), limits, FLOAT_FORMATS[name])
+        return EcosystemTally(dtype, limits, FLOAT_FORMATS[name])
     return NpuBenchmarkTally(npu_limits(name), cap_limits(name))
 
 

@@ -169,6 +169,17 @@ _RANKS: Mapping[str, int] = {
 }
 
 
+def row_format(name: str, *, hf32: bool = False) -> str:
+    """Return the format whose rows judge outputs of a dtype.
+
+    Args:
+        name: The dtype's name without `torch.`.
+        hf32: float32 outputs are judged by the rows of hifloat32. Complex ones are not: HF32 is
+            a mode of real matrix products and convolutions.
+    """
+    return "hifloat32" if hf32 and name == "float32" else name
+
+
 def eco_limits(name: str) -> EcoLimits | None:
     """Return the first standard's row for a format, or None where it defines none.
 

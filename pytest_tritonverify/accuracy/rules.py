@@ -13,7 +13,10 @@ class Rules:
         non_compute: Judge every output by its bits, for operators that only move data.
         exact_int: Judge 32- and 64-bit integer outputs exactly even where floating-point inputs
             would allow a difference of one.
+        hf32: Judge float32 outputs by the rows of hifloat32, for runs in which matrix products
+            take their inputs with the eleven bits that HF32 keeps.
     """
 
     non_compute: bool = False
     exact_int: bool = False
+    hf32: bool = False

@@ -222,21 +222,33 @@ def _on_device(evidence: Evidence) -> Iterator[Finding]:
         )
         return
     launched = {launch.kernel for launch in evidence.replay.launches if evidence.owns(launch)}
-    foreign = sorted(
-        name
-        for name in evidence.replay.device_kernels
+    kinds = {
+        name: operators.device_kernel_kind(name)
+        for name in sorted(evidence.replay.device_kernels)
         if not _is_launch(name, launched)
-        and operators.device_kernel_kind(name) == operators.COMPUTING
-    )
+    }
+    foreign = [name for name, kind in kinds.items() if kind == operators.COMPUTING]
     if foreign:
-        shown = ", ".join(name[:120] for name in foreign[:6])
         yield Finding(
             "device_kernel",
             VIOLATION,
-            f"the device ran kernels that the implementation does not define: {shown}; do this in "
-            "a Triton kernel",
+            f"the device ran kernels that the implementation does not define: {_shown(foreign)}; "
+            "do this in a Triton kernel",
             evidence.case_idx,
         )
+    unknown = [name for name, kind in kinds.items() if kind is None]
+    if unknown:
+        yield Finding(
+            "device_kernel",
+            NOTE,
+            "the device ran kernels that the implementation does not define, and of which nothing "
+            f"is known: {_shown(unknown)}",
+            evidence.case_idx,
+        )
+
+
+def _shown(kernels: list[str]) -> str:
+    return ", ".join(name[:120] for name in kernels[:6])
 
 
 def _is_launch(name: str, launched: set[str]) -> bool:

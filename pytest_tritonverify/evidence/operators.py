@@ -122,8 +122,32 @@ _OTHER_HARMLESS = re.compile(
 )
 
 
-def device_kernel_kind(name: str) -> str:
-    """Return what a kernel of the device's own libraries does, by the name in a profile."""
+# What kernels of CANN's libraries are called, before the type of operator that they belong to.
+OF_CANN = "cann::"
+_CANN_COPIES = re.compile(
+    r"TensorMove|MemSet|ZerosLike|OnesLike|Fills?$|Cast$|ViewCopy|Identity|Range$|TransData|Transpose"
+    r"|(Strided)?Slice|AsStrided|Concat|Pack$|Tile$|BroadcastTo|Expand|Pad|Split|Unpack"
+    r"|Stateless|DSARandom|RandomUniform|RandomNormal|LinSpace|Eye$|ScatterUpdate|Contiguous",
+)
+_CANN_COMPUTING = re.compile(
+    r"(Batch|Grouped|Quant)*MatMul|Gemm|Conv\d|Depthwise|(Log)?Softmax|\w*Norm(V\d|Grad|$)|Reduce|Arg(Max|Min)"
+    r"|TopK|Sort|Cum(sum|prod|max|min)|Add|Sub$|Mul|(Real|Floor|Trunc)?Div|Pow|Exp|Log|R?[Ss]qrt|Square|Abs"
+    r"|Neg$|Sin|Cos|Tan|Erf|Sigmoid|\w*Relu|\w*Gelu|Swish|Silu|SwiGlu|Maximum|Minimum|Clip|Select|Equal"
+    r"|NotEqual|Greater|Less|Logical|\w*FlashAttention|\w*Pool|Einsum|Embedding|Gather|Index|AxpyV?\d?$"
+)
+
+
+def device_kernel_kind(name: str) -> str | None:
+    """Return what a kernel of the device's own libraries does, by the name in a profile.
+
+    Returns:
+        `ALLOWED`, `MOVING` or `COMPUTING`; None for a kernel of CANN that is in no list.
+    """
+    if name.startswith(OF_CANN):
+        kind = name.removeprefix(OF_CANN)
+        if _CANN_COPIES.match(kind):
+            return ALLOWED
+        return COMPUTING if _CANN_COMPUTING.match(kind) else None
     if _COPY_KERNELS.search(name):
         return ALLOWED
     return MOVING if _OTHER_HARMLESS.search(name) else COMPUTING

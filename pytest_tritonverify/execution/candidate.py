@@ -19,6 +19,7 @@ from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
 
 if TYPE_CHECKING:
+    from pytest_tritonverify.execution.timing.measuring import Measurer
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
 
@@ -46,11 +47,20 @@ class Candidate:
             autotune.watch_devices()
         if request["guarded"]:
             _forbid_reading(Path(request["task"]))
+        if request["guarded"] and not request.get("timed"):
+            # Fills would be part of the times.
             _poison_fresh_memory()
+        self._measurer: Measurer | None = None
+        if request.get("timed"):
+            from pytest_tritonverify.execution.timing.measuring import Measurer
+
+            # Now: it binds its clocks before there is any user code.
+            self._measurer = Measurer(self._device.name)
         self._masked_lanes = request.get("masked_lanes", "zero")
         # A debugger sees nothing of what happens in other processes.
         self._jobs = request.get("interpreter_jobs", 1) if request["guarded"] else 1
-        if importlib.util.find_spec("triton") is not None:
+        # It would be part of a launch's time.
+        if not request.get("timed") and importlib.util.find_spec("triton") is not None:
             launches.record(interpreted=self._device.interpreted)
 
     def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
@@ -59,6 +69,17 @@ class Candidate:
             self._side(request.get("configuration")), request["case"], fd
         )
         return {**answer, **self.facts()}, result
+
+    def do_measure(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
+        """Time one case; for a worker that was started to be `timed`."""
+        assert self._measurer is not None  # noqa: S101 - as above
+        answer, _ = self._measurer.measure(self._side, request, fd)
+        return {**answer, **self.facts()}, None
+
+    def do_kept(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
+        """Hand out what forward `number` of the last measurement returned."""
+        assert self._measurer is not None  # noqa: S101 - it measured
+        return self._measurer.kept(request["number"])
 
     def do_probe(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Tell which tensors a new `ModelNew` holds; for a worker of its own."""

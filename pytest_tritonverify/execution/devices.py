@@ -1,50 +1,18 @@
 """What differs between the devices that a worker can run on.
 
-A new device is a subclass of `Device` and an entry in `DEVICES`; nothing else in the package
-asks which one it is.
+A new device is a subclass of `Device` and an entry in `DEVICES`; hardly anything else in the
+package asks which one it is.
 """
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
-SEED = 0
+from pytest_tritonverify.execution.device import SEED, Device
+from pytest_tritonverify.execution.npu import Npu
 
-
-class Device(ABC):
-    """A place where implementations run. Methods may be called in worker processes only.
-
-    Attributes:
-        name: the name of `--verify-device`, also torch's device type.
-        interpreted: kernels run on Triton's CPU interpreter.
-        forkable: a process may be forked from one that has imported torch and triton.
-    """
-
-    name: ClassVar[str]
-    interpreted: ClassVar[bool] = False
-    forkable: ClassVar[bool] = True
-
-    def environment(self) -> dict[str, str]:
-        """Return variables that must stand in a process's environment from its start."""
-        return {}
-
-    def seed(self) -> None:
-        """Seed torch's generators on the CPU and on this device with 0."""
-        import torch
-
-        torch.manual_seed(SEED)
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """Say what there is: `available`, and `name` and `count`, or the `reason` for none."""
-
-    def synchronize(self) -> None:  # noqa: B027 - nothing to wait for is an answer
-        """Wait for launched kernels, so that a device fault surfaces here."""
-
-    def release(self) -> None:  # noqa: B027 - nothing to give back is an answer
-        """Give unused device memory back between cases."""
+__all__ = ["DEVICES", "SEED", "Cpu", "Cuda", "Device"]
 
 
 class Cpu(Device):
@@ -77,8 +45,15 @@ class Cuda(Device):
     name = "cuda"
 
     def environment(self) -> dict[str, str]:
-        """Torch's own probe for GPUs must not create a context in the fork server."""
-        return {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        """Torch's own probe for GPUs must not create a context in the fork server.
+
+        Kernels that ran on the interpreter would say nothing about the GPU.
+        """
+        return {
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            "TRITON_INTERPRET": "0",
+        }
 
     def facts(self) -> dict[str, Any]:
         """Ask torch which GPUs it sees."""
@@ -113,4 +88,4 @@ class Cuda(Device):
         torch.cuda.empty_cache()
 
 
-DEVICES: dict[str, Device] = {device.name: device for device in (Cuda(), Cpu())}
+DEVICES: dict[str, Device] = {device.name: device for device in (Npu(), Cuda(), Cpu())}

@@ -15,8 +15,12 @@ from pytest_tritonverify.execution import errors, worker
 from pytest_tritonverify.execution.worker_handle import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_tritonverify.execution.devices import Device
     from pytest_tritonverify.execution.wire import Message
+
+_INTERPRET = "TRITON_INTERPRET"
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,17 @@ class LocalWorker:
 
 
 class LocalHost:
-    """Makes local workers."""
+    """Makes local workers.
 
-    def __init__(self, device: Device) -> None:
+    Args:
+        device: where implementations run.
+        environment: variables that hold until this is closed.
+    """
+
+    def __init__(self, device: Device, environment: Mapping[str, str]) -> None:
         self._device = device
+        self._before = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
 
     def problems(self) -> dict[str, str]:
         """Prepare this process for the device's roles.
@@ -93,17 +104,26 @@ class LocalHost:
             for name, value in self._device.environment().items()
             if os.environ.get(name) != value
         }
-        if "triton" in sys.modules and "TRITON_INTERPRET" in missing:
+        wanted = missing.get(_INTERPRET, "")
+        # Where it isn't set at all, triton has taken it for 0.
+        if "triton" in sys.modules and wanted and wanted != os.environ.get(_INTERPRET, "0"):
             return {
                 "triton": "it was imported before --verify-in-process could set "
-                "TRITON_INTERPRET=1; set that variable before starting pytest"
+                f"{_INTERPRET}={wanted}; set that variable before starting pytest"
             }
         os.environ.update(missing)
         return {}
 
     def spawn(self, start: Message) -> LocalWorker:
         """Make a worker in this process."""
+        self.problems()
         return LocalWorker({"device": self._device.name, **start})
 
     def close(self) -> None:
-        """Nothing outlives its use here."""
+        """Give variables back the values that they had; nothing else outlives its use here."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._before = {}

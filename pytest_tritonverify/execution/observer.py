@@ -22,7 +22,7 @@ from pytest_tritonverify.execution.task import Arguments
 from pytest_tritonverify.observing import freshness, guarding, integrity, places, replaying
 from pytest_tritonverify.observing.census import Census
 from pytest_tritonverify.observing.launches import LaunchesSuppressedError, Watch
-from pytest_tritonverify.observing.native import NativeProfile
+from pytest_tritonverify.observing.native import NativeProfile, obstacle
 from pytest_tritonverify.observing.provenance import COUNTER, INPUT, PARAMETER, Ledger
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Observer(Candidate):
         if self._device.interpreted:
             # Before functions are looked at: it replaces some itself.
             interpreter.prepare(masked_lanes=self._masked_lanes)
+        self._no_profile = obstacle() if self._device.name == "npu" else None
         self._folder = str(self._path.parent) + os.sep
         self._snapshot = integrity.Snapshot()
         self._changed_by_import: list[str] = []
@@ -104,7 +105,7 @@ class Observer(Candidate):
         """
         self._prepare()
         held = self._needed()
-        native = NativeProfile(None)
+        native = NativeProfile(None, self._no_profile)
         limit = None if request["launching"] else 4 * held.launches + 64
         watch = Watch(self._folder, interpreted=self._device.interpreted, suppress_after=limit)
         calls = 0
@@ -237,7 +238,7 @@ class Observer(Candidate):
         held = self._needed()
         replaying.rewrite(held.call, values)
         device = None if self._device.interpreted else self._device.name
-        native = NativeProfile(device)
+        native = NativeProfile(device, self._no_profile)
         watch = Watch(
             self._folder,
             interpreted=self._device.interpreted,

@@ -12,6 +12,7 @@ from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
 
 if TYPE_CHECKING:
+    from pytest_tritonverify.execution.timing.measuring import Measurer
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
 
@@ -33,6 +34,8 @@ class Reference:
         self._task: Task | None = None
         self._groups: list[Arguments] = []
         self._prober: probing.ReferenceProbe | None = None
+        self._measurer: Measurer | None = None
+        self._timed_task: Task | None = None
         self.user_files = (str(self._path.parent),)
 
     def do_inputs(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
@@ -83,6 +86,45 @@ class Reference:
             model_class = self._loaded().model_class
             side = running.Side(model_class, cpu, self._device, self._phase)
             return referencing.operators_of(side, request["case"], fd), None
+
+    def do_sets(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
+        """Pack case `case_idx` and up to `wanted` sets of inputs in all, for a benchmark."""
+        import torch
+
+        from pytest_tritonverify.execution.timing import packing
+
+        with torch.no_grad(), loading.working_in(self._path.parent):
+            task = self._loaded()
+            group = self._group(request["case_idx"])
+            self._device.seed()
+            init = task.init_arguments(request["case_idx"], len(self._groups))
+            packed, fd = packing.pack_sets(group, init, request["wanted"])
+        described = [describing.describe(value) for value in group.values()]
+        return {**packed, "input_desc": described, "total": len(self._groups)}, fd
+
+    def do_measure(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
+        """Time `Model` on the device; for a worker of its own, which makes no inputs."""
+        measurer = self._timed()
+        with loading.working_in(self._path.parent):
+            return measurer.measure(self._timed_side, request, fd)
+
+    def do_kept(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
+        """Hand out what forward `number` of the last measurement returned."""
+        return self._timed().kept(request["number"])
+
+    def _timed(self) -> Measurer:
+        if self._measurer is None:
+            from pytest_tritonverify.execution.timing.measuring import Measurer
+
+            self._measurer = Measurer(self._device.name)
+        return self._measurer
+
+    def _timed_side(self) -> running.Side:
+        self._phase.enter("import")
+        if self._timed_task is None:
+            self._timed_task = Task(self._path, self._op)
+        model_class = self._timed_task.model_class
+        return running.Side(model_class, self._device, self._device, self._phase)
 
     def do_probe(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Tell which tensors a new `Model` holds; for a worker of its own."""

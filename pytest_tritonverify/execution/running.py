@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.worker import Phase
 
 # torch says this where a forward differentiates inside itself and gradients are switched off.
-_NEEDS_AUTOGRAD = "does not require grad"
+NEEDS_AUTOGRAD = "does not require grad"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     try:
         call, outputs = _attempt(side, case, fd, differentiable=False)
     except RuntimeError as error:
-        if side.phase.name != "forward" or _NEEDS_AUTOGRAD not in errors.message_of(error):
+        if side.phase.name != "forward" or NEEDS_AUTOGRAD not in errors.message_of(error):
             raise
         # The first attempt may have changed its inputs and its model: all of it is made anew.
         call, outputs = _attempt(side, case, fd, differentiable=True)

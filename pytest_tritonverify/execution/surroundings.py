@@ -23,6 +23,7 @@ class Surroundings:
     def __init__(self, request: Message, _phase: Phase) -> None:
         self._device = DEVICES[request["device"]]
         self._fresh_cache: bool = request["fresh_cache"]
+        self._masked_lanes: Any = request["masked_lanes"]
 
     def do_device(self, _request: Message, _fd: int | None) -> tuple[dict[str, Any], None]:
         """Say whether the device is there, and what it is."""
@@ -33,5 +34,6 @@ class Surroundings:
         cache = environment.CacheFacts(fresh=self._fresh_cache)
         sections = environment.collect(device=self._device.name, cmdline={}, cache=cache)
         if self._device.interpreted:
-            sections["interpreter"] = interpreter.prepare().to_json()
+            found = interpreter.prepare(masked_lanes=self._masked_lanes)
+            sections["interpreter"] = found.to_json()
         return {"environment": sections}, None

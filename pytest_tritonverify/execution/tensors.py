@@ -148,7 +148,8 @@ class _Writer:
         requires_grad = tensor.requires_grad
         tensor = tensor.detach()
         if not self.keep_layout:
-            tensor = tensor.resolve_conj().resolve_neg()
+            # By the tensor, not by its storage: a device may have layouts of its own.
+            tensor = tensor.resolve_conj().resolve_neg().cpu()
             if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
                 tensor = tensor.contiguous().clone()
         return {

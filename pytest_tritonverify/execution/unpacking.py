@@ -7,6 +7,7 @@ written the description. The form is the one that `tensors.pack` writes.
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import mmap
 import os
@@ -82,6 +83,8 @@ class _Reader:
     def __init__(self, segments: list[list[int]], fd: int | None, device: str) -> None:
         self._device = device
         self._storages: list[torch.UntypedStorage] = []
+        # By segment: the first tensor that was put on the device, which shows all of its storage.
+        self._placed: dict[int, torch.Tensor] = {}
         size = 0 if fd is None else os.fstat(fd).st_size
         memory = None
         if fd is not None and size:
@@ -97,8 +100,6 @@ class _Reader:
                 storage = part.untyped_storage()
             else:
                 storage = torch.empty(0, dtype=torch.uint8).untyped_storage()
-            if device != "cpu":
-                storage = storage_bytes(storage).to(device).untyped_storage()
             self._storages.append(storage)
 
     def value(self, node: Node, depth: int) -> Any:  # noqa: PLR0911 - one case a kind
@@ -114,7 +115,7 @@ class _Reader:
         if kind == "dict":
             return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in node["v"]}
         if kind in ("ndarray", "scalar"):
-            array = self._tensor(node["v"]).numpy()
+            array = self._on_host(node["v"]).numpy()
             return array if kind == "ndarray" else array[()]
         items = [self.value(item, depth + 1) for item in node["v"]]
         if kind in ("dataclass", "namedtuple"):
@@ -122,20 +123,9 @@ class _Reader:
         return _SEQUENCES[kind](items)
 
     def _tensor(self, node: Node) -> torch.Tensor:
-        dtype = _DTYPES[node["dtype"]]
-        storage = self._storages[natural(node["s"])]
-        offset = natural(node["off"])
-        shape = [natural(n) for n in node["shape"]]
-        stride = [natural(n) for n in node["stride"]]
-        if len(shape) != len(stride) or len(shape) > _MAX_DIMS:
-            raise wire.WireError(f"shape {shape} and strides {stride} don't belong together")
-        tensor = torch.empty(0, dtype=dtype, device=self._device)
-        last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
-        if 0 not in shape and (last + 1) * tensor.element_size() > storage.nbytes():
-            raise wire.WireError(
-                f"shape {shape} with strides {stride} reaches beyond {storage.nbytes()} bytes"
-            )
-        tensor.set_(storage, offset, shape, stride)
+        tensor = self._on_host(node)
+        if self._device != "cpu":
+            tensor = self._on_device(tensor, natural(node["s"]))
         if node["conj"]:
             tensor = tensor.conj()
         if node["neg"]:
@@ -143,6 +133,53 @@ class _Reader:
         if node["grad"]:
             tensor.requires_grad_()
         return tensor
+
+    def _on_host(self, node: Node) -> torch.Tensor:
+        dtype = _DTYPES[node["dtype"]]
+        storage = self._storages[natural(node["s"])]
+        offset = natural(node["off"])
+        shape = [natural(n) for n in node["shape"]]
+        stride = [natural(n) for n in node["stride"]]
+        if len(shape) != len(stride) or len(shape) > _MAX_DIMS:
+            raise wire.WireError(f"shape {shape} and strides {stride} don't belong together")
+        tensor = torch.empty(0, dtype=dtype)
+        last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+        if 0 not in shape and (last + 1) * tensor.element_size() > storage.nbytes():
+            raise wire.WireError(
+                f"shape {shape} with strides {stride} reaches beyond {storage.nbytes()} bytes"
+            )
+        return tensor.set_(storage, offset, shape, stride)
+
+    def _on_device(self, tensor: torch.Tensor, segment: int) -> torch.Tensor:
+        """Put a tensor on the device, where those of one segment share their memory, too.
+
+        A device may know more of a storage than its bytes, so it is made as one of its type.
+        """
+        offset, shape, stride = tensor.storage_offset(), tensor.size(), tensor.stride()
+        if segment not in self._placed:
+            made = self._moved(tensor)
+            # Detached, so that whether this one requires gradients does not show in the others.
+            self._placed[segment] = made.detach()
+            geometry = (made.dtype, made.size(), made.stride())
+            if not offset and geometry == (tensor.dtype, shape, stride):
+                return made
+        placed = self._placed[segment]
+        if placed.dtype == tensor.dtype:
+            return placed.as_strided(shape, stride, offset)
+        other = torch.empty(0, dtype=tensor.dtype, device=self._device)
+        return other.set_(placed.untyped_storage(), offset, shape, stride)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor on the device that shows all of the storage which a tensor shows."""
+        storage = tensor.untyped_storage()
+        count, left = divmod(storage.nbytes(), tensor.element_size())
+        if not left:
+            whole = tensor.is_contiguous() and tensor.numel() == count
+            flat = tensor if whole else torch.empty(0, dtype=tensor.dtype).set_(storage)
+            # Torch can't copy its rarest types.
+            with contextlib.suppress(NotImplementedError):
+                return flat.to(self._device)
+        return storage_bytes(storage).to(self._device)
 
 
 def natural(value: object) -> int:

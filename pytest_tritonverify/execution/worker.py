@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import os
 import signal
@@ -16,6 +17,7 @@ import sys
 from typing import Any, Protocol
 
 from pytest_tritonverify.execution import errors, wire
+from pytest_tritonverify.execution.devices import DEVICES
 
 # Signal on which a worker writes the Python stacks of its threads to its output. The handler
 # runs in C, so it answers while the GIL is held too.
@@ -54,6 +56,8 @@ class Phase:
 
 def create_role(request: wire.Message, phase: Phase) -> Role:
     """Make the role that a start request names."""
+    if request["role"] != "environment":  # which finds out whether it can be loaded
+        DEVICES[request["device"]].load()
     module = importlib.import_module(ROLES[request["role"]])
     role: Role = module.create(request, phase)
     return role
@@ -73,6 +77,8 @@ def main(channel_fd: int) -> None:
     start = channel.receive()
     if start is None:
         return
+    # Before the role is made: what it imports reads them.
+    os.environ.update(start.message.get("environment", {}))
     phase = Phase(channel)
     role: Role | None = None
     answer: dict[str, Any]
@@ -84,6 +90,8 @@ def main(channel_fd: int) -> None:
     channel.send({"event": "answer", "n": 0, **answer})
     while (frame := channel.receive()) is not None:
         answer, fd = perform(role, frame, phase)
+        if "error" in answer:
+            _tidy(start.message["device"])
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # user code may have put anything there
                 stream.flush()
@@ -107,6 +115,13 @@ def perform(
     except BaseException as error:  # noqa: BLE001 - reported to the judge
         return {"error": errors.describe(error, phase.name, user_files), **facts_of(role)}, None
     return answer, fd
+
+
+def _tidy(device: str) -> None:
+    """Give back the memory of a run that failed, so that the next one finds it."""
+    gc.collect()
+    with contextlib.suppress(Exception):  # of a device that has had a fault nothing is to be had
+        DEVICES[device].release()
 
 
 def facts_of(role: Role | None) -> dict[str, Any]:

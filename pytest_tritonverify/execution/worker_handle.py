@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.host import Host
 
 _OUTPUT_LIMIT = 1 << 16
+# Phases of one request whose times are kept; an honest worker has fewer.
+_MOST_PHASES = 32
 # What a killed or crashed process needs to be reaped and reported.
 _EXIT_GRACE = 5.0
 # What a hanging process gets to write down its Python stack.
@@ -71,6 +73,8 @@ class Worker:
     def __init__(self, host: Host, pid: int, channel: wire.Channel, output: int) -> None:
         self.pid = pid
         self.phase = "start"
+        # When each phase of the request under way began, on the clock of `time.monotonic`.
+        self.entered: dict[str, float] = {}
         self.alive = True
         self._host = host
         self._channel = channel
@@ -87,6 +91,7 @@ class Worker:
         `result` sends the rest, and notices a worker that is gone.
         """
         self._asked += 1
+        self.entered = {}
         self._channel.queue({**message, "n": self._asked}, fd)
         with contextlib.suppress(OSError):
             self._channel.flush()
@@ -130,6 +135,8 @@ class Worker:
             if event != "phase" or not isinstance(phase, str):
                 raise wire.WireError("it sent what is neither the answer nor a phase")
             self.phase = errors.clip(errors.printable(phase), 40)
+            if len(self.entered) < _MOST_PHASES:
+                self.entered[self.phase] = time.monotonic()
         return None
 
     def _wait(self, deadline: float) -> None:

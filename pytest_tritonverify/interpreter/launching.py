@@ -103,8 +103,10 @@ def _with_declared_types(interpreter: Any, original: Any) -> Any:
     def declared(function: Any) -> dict[str, Any]:
         kinds = {}
         for parameter in inspect.signature(function).parameters.values():
-            name = _DECLARED.get(_normalized(parameter.annotation))
-            if name is not None:
+            # Versions differ in what they make of `tl.int64` itself.
+            found = _normalized(parameter.annotation).rpartition(".")[2]
+            name = _DECLARED.get(found, found)
+            if name in _DECLARED.values():
                 kinds[parameter.name] = getattr(language, name)
         return kinds
 
@@ -170,9 +172,11 @@ def _with_plain_grid(original: Any) -> Any:
             executor.grid = self.grid(dict(bound.arguments))
         if isinstance(executor.grid, list):
             executor.grid = tuple(executor.grid)
+        # Older versions hand options of devices that they don't know to the kernel.
+        given = {k: v for k, v in kwargs.items() if k in signature.parameters or k == "warmup"}
         _running.append(executor)
         try:
-            return original(executor, *args, **kwargs)
+            return original(executor, *args, **given)
         finally:
             _running.remove(executor)
 

@@ -1,4 +1,7 @@
-"""The mathematical functions of NVIDIA's libdevice, which the interpreter does not run."""
+"""The mathematical functions of a device's library, which the interpreter does not run.
+
+They are those of NVIDIA's libdevice, or, where triton-ascend 3.2 takes Triton's place, of its own.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,16 @@ from pytest_tritonverify.interpreter.patching import missing, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from numpy.typing import NDArray
 
     _Function = Callable[..., NDArray[Any]]
 
-_LIBRARY = "triton.language.extra.cuda.libdevice"
+LIBRARIES = ("triton.language.extra.cuda.libdevice", "triton.language.extra.ascend.libdevice")
 # Triton's compiler looks its functions up in the library of the device.
 _STANDS_FOR_ANY = "triton.language.extra.libdevice"
-_PREFIX = "__nv_"
+_PREFIXES = ("__nv_", "__hmf_")
 
 
 def _through_torch(function: Callable[..., torch.Tensor]) -> _Function:
@@ -118,6 +122,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "pow": np.power,
     "powi": np.power,
     "rcbrt": lambda x: 1 / np.cbrt(x),
+    "recip": lambda x: 1 / x,
+    "relu": lambda x: np.maximum(x, 0),
     "remainder": _each(_remainder),
     "rhypot": lambda x, y: 1 / np.hypot(x, y),
     "rint": np.rint,
@@ -161,7 +167,7 @@ _FUNCTIONS |= {
     f"fast_{name}": _FUNCTIONS[name]
     for name in ("cos", "exp", "exp10", "log", "log10", "log2", "pow", "sin", "tan", "tanh")
 }
-_TYPE_MARKS = "fd"
+_TYPE_MARKS = ("Dh", "f", "d")
 
 
 def obstacle(interpreter: Any) -> str | None:
@@ -172,16 +178,27 @@ def obstacle(interpreter: Any) -> str | None:
     if absent:
         return f"its interpreter has no {', '.join(absent)}"
     try:
-        importlib.import_module(_LIBRARY)
         importlib.import_module(_STANDS_FOR_ANY)
     except ImportError as error:
         return str(error)
+    if installed() is None:
+        return f"there is no {' and no '.join(LIBRARIES)}"
     return names.obstacle(interpreter)
+
+
+def installed() -> ModuleType | None:
+    """Return the library that this version of Triton has, if any."""
+    for name in LIBRARIES:
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None
 
 
 def install(interpreter: Any) -> None:
     """Correct the interpreter's module and the library in place, without an `obstacle`."""
-    library = importlib.import_module(_LIBRARY)
+    library = installed()
     stubs = importlib.import_module(_STANDS_FOR_ANY)
     names.bind(interpreter, library)
     for name in list(vars(stubs)):
@@ -206,13 +223,13 @@ def install(interpreter: Any) -> None:
 
 def named(symbol: str) -> _Function | None:
     """Return what a symbol of the library computes, None if that is not known here."""
-    if not symbol.startswith(_PREFIX):
+    prefix = next((one for one in _PREFIXES if symbol.startswith(one)), None)
+    if prefix is None:
         return None
-    name = symbol.removeprefix(_PREFIX)
-    if name not in _FUNCTIONS and name[-1] in _TYPE_MARKS:
-        # `__nv_tanhf` takes float32, `__nv_isnand` float64.
-        name = name[:-1]
-    return _FUNCTIONS.get(name)
+    name = symbol.removeprefix(prefix)
+    mark = next((mark for mark in _TYPE_MARKS if name.endswith(mark)), "")
+    # `__nv_tanhf` takes float32, `__nv_isnand` float64, `__hmf_tanhDh` float16.
+    return _FUNCTIONS.get(name) or _FUNCTIONS.get(name.removesuffix(mark))
 
 
 def _wide(values: NDArray[Any], function: _Function) -> NDArray[Any]:

@@ -7,10 +7,10 @@ import inspect
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_tritonverify.interpreter import launching
+from pytest_tritonverify.interpreter import launching, semantics
 from pytest_tritonverify.interpreter.patching import missing, replace
 
-_HOOKS = ("GridExecutor", "_LangPatchScope", "_patch_lang", "interpreter_semantic")
+_HOOKS = ("GridExecutor", "_patch_lang")
 
 
 def obstacle(interpreter: Any) -> str | None:
@@ -18,7 +18,8 @@ def obstacle(interpreter: Any) -> str | None:
     absent = missing(interpreter, _HOOKS)
     if absent:
         return f"its interpreter has no {', '.join(absent)}"
-    return launching.obstacle(interpreter)  # it knows whether a kernel is being run
+    # The second one knows whether a kernel is being run.
+    return semantics.obstacle(interpreter) or launching.obstacle(interpreter)
 
 
 def install(interpreter: Any) -> None:
@@ -31,9 +32,10 @@ def install(interpreter: Any) -> None:
     language = interpreter.tl
     for module in (language, language.core, language.math):
         bind(interpreter, module)
+    key, _ = semantics.parameter(interpreter)
     # Some versions have methods that they forget to replace, such as `x.exp()`.
     for name, member in list(vars(language.tensor).items()):
-        if inspect.isfunction(member) and "_semantic" in inspect.signature(member).parameters:
+        if inspect.isfunction(member) and key in inspect.signature(member).parameters:
             setattr(language.tensor, name, bound(interpreter, member))
     replace(interpreter, "_patch_lang", lambda f: _of_every_kernel(interpreter, f))
 
@@ -47,11 +49,12 @@ def bind(interpreter: Any, module: Any) -> None:
 
 def bound(interpreter: Any, function: Any) -> Any:
     """Return a function of the language that can be called in a kernel from anywhere."""
+    key, meaning = semantics.parameter(interpreter)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("_semantic") is None and launching.running():
-            kwargs["_semantic"] = interpreter.interpreter_semantic
+        if kwargs.get(key) is None and launching.running():
+            kwargs[key] = meaning
         return function(*args, **kwargs)
 
     return call
@@ -68,6 +71,8 @@ def _of_every_kernel(interpreter: Any, original: Any) -> Any:
         # The functions that a kernel calls come here too; all they need is in place by then.
         if getattr(language.core.load, "__triton_builtin__", False):
             return original(everything)
-        return interpreter._LangPatchScope()  # noqa: SLF001 - the module is what is corrected
+        # Older versions leave in place what they have replaced.
+        scope = getattr(interpreter, "_LangPatchScope", None)
+        return scope and scope()
 
     return _patch_lang

@@ -136,13 +136,16 @@ def _indexes(interpreter: Any) -> bool:
 
 
 def name_types(interpreter: Any) -> bool:
-    """Let kernels name the two float8 types of AMD's, which older versions know but can't build.
+    """Let kernels name types that older versions know but can't build: AMD's float8, and int1.
 
     Returns:
         Whether this version needed it.
     """
     if not hasattr(interpreter, "_patch_lang_core") or _names_types(interpreter):
         return False
+    builder = getattr(interpreter, "InterpreterBuilder", None)
+    if builder is not None and not hasattr(builder, "get_int1_ty"):
+        _add_truth_values(interpreter, builder)
 
     def make(original: Any) -> Any:
         def _patch_lang_core(lang: Any, *scope: Any) -> None:
@@ -160,6 +163,22 @@ def name_types(interpreter: Any) -> bool:
 
     replace(interpreter, "_patch_lang_core", make)
     return True
+
+
+def _add_truth_values(interpreter: Any, builder: Any) -> None:
+    int1 = interpreter.tl.int1
+
+    def with_ones(original: Any) -> Any:
+        def get_all_ones_value(self: Any, kind: Any) -> Any:
+            if kind == int1:
+                return interpreter.TensorHandle(np.array([True]), int1)
+            return original(self, kind)
+
+        return get_all_ones_value
+
+    builder.get_int1_ty = lambda _: int1
+    if hasattr(builder, "get_all_ones_value"):
+        replace(builder, "get_all_ones_value", with_ones)
 
 
 def _names_types(interpreter: Any) -> bool:
@@ -203,7 +222,10 @@ def accept_precisions(interpreter: Any) -> bool:
     """
     builder: Any = getattr(interpreter, "interpreter_builder", None)
     options: Any = getattr(builder, "options", None)
-    semantic = getattr(interpreter, "TritonSemantic", None)
+    # A module of functions in older versions, which get the builder as an argument.
+    semantic: Any = getattr(interpreter, "TritonSemantic", None)
+    older = semantic is None
+    semantic = getattr(getattr(interpreter, "tl", None), "semantic", None) if older else semantic
     known = getattr(options, "allowed_dot_input_precisions", None)
     if known is None or not hasattr(semantic, "_str_to_dot_input_precision"):
         return False
@@ -214,12 +236,17 @@ def accept_precisions(interpreter: Any) -> bool:
     allowed = tuple(dict.fromkeys((*known, *exact, *foreign)))
     builder.options = replace_field(options, allowed_dot_input_precisions=allowed)
 
-    def make(original: Any) -> Any:
-        def _str_to_dot_input_precision(self: Any, precision: str, *args: Any) -> Any:
-            own = self.builder is builder and precision.lower() in foreign
-            return original(self, "ieee" if own else precision, *args)
+    def known_here(precision: str, used: Any) -> str:
+        return "ieee" if used is builder and precision.lower() in foreign else precision
 
-        return _str_to_dot_input_precision
+    def make(original: Any) -> Any:
+        def of_module(precision: str, used: Any) -> Any:
+            return original(known_here(precision, used), used)
+
+        def of_class(self: Any, precision: str, *args: Any) -> Any:
+            return original(self, known_here(precision, self.builder), *args)
+
+        return of_module if older else of_class
 
     replace(semantic, "_str_to_dot_input_precision", make)
     return True

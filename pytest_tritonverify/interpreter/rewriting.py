@@ -6,10 +6,11 @@ import ast
 from types import CellType, CodeType, FunctionType, SimpleNamespace
 from typing import Any
 
+from pytest_tritonverify.interpreter import semantics
 from pytest_tritonverify.interpreter.patching import missing, replace, set_for_launch
 from pytest_tritonverify.interpreter.statements import Statements
 
-_HOOKS = ("ASTTransformer", "FunctionRewriter", "_patch_lang_core", "interpreter_semantic")
+_HOOKS = ("ASTTransformer", "FunctionRewriter", "_patch_lang_core")
 _REWRITER_HOOKS = ("_compile_and_exec", "_find_def", "_transform_ast")
 _REDUCTIONS = (("ReduceOps", "generic_reduce"), ("ScanOps", "generic_scan"))
 
@@ -23,8 +24,9 @@ def obstacle(interpreter: Any) -> str | None:
     absent = missing(interpreter, _HOOKS)
     if not absent:
         absent = missing(interpreter.FunctionRewriter, _REWRITER_HOOKS)
-        absent += missing(interpreter.interpreter_semantic, ("integer_promote_impl", "to_tensor"))
-    return f"its interpreter has no {', '.join(absent)}" if absent else None
+    if absent:
+        return f"its interpreter has no {', '.join(absent)}"
+    return semantics.obstacle(interpreter)
 
 
 def install(interpreter: Any) -> None:

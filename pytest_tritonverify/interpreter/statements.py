@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pytest_tritonverify.interpreter import semantics
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -22,7 +24,7 @@ class Statements:
 
     def __init__(self, interpreter: Any) -> None:
         self._language = interpreter.tl
-        self._semantic = interpreter.interpreter_semantic
+        self._semantic = semantics.of(interpreter)
         self._handle = interpreter.TensorHandle
         self._np_dtype = interpreter._get_np_dtype  # noqa: SLF001 - the module is what is corrected
         self._tuples = (tuple, list, getattr(interpreter.tl.core, "tuple", tuple))

@@ -13,10 +13,12 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import profile
 
 from pytest_tritonverify.evidence import operators
+from pytest_tritonverify.observing.npu_kernels import NpuKernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,12 +31,15 @@ class NativeProfile:
 
     Args:
         device: name of the device whose kernels are wanted; None for the CPU alone.
+        problem: what keeps torch's profiler from recording operators here, as `obstacle` tells.
     """
 
-    def __init__(self, device: str | None) -> None:
+    def __init__(self, device: str | None, problem: str | None = None) -> None:
         self._device = device
         self._profile: Any = None
-        self.problem: str | None = None
+        # torch's own profiler does not see what runs on an NPU.
+        self._npu = NpuKernels() if device == "npu" else None
+        self.problem = problem
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -46,7 +51,8 @@ class NativeProfile:
         except (AttributeError, RuntimeError, TypeError) as error:
             self.problem, self._profile = repr(error), None
         try:
-            yield
+            with self._npu.running() if self._npu else contextlib.nullcontext():
+                yield
         finally:
             if self._profile is not None:
                 with _quiet():
@@ -60,7 +66,7 @@ class NativeProfile:
             # Torch before 2.6 sees the profiled thread alone.
             options["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
         try:
-            return profile(use_device=self._device, **options)
+            return profile(use_device=None if self._npu else self._device, **options)
         except TypeError:  # torch 2.1
             return profile(use_cuda=self._device == "cuda", use_kineto=True, **options)
 
@@ -75,6 +81,8 @@ class NativeProfile:
 
     def device_kernels(self) -> list[dict[str, Any]]:
         """Return the names of what ran on the device, with their counts."""
+        if self._npu is not None:
+            return _counted(self._npu.names)
         if self._profile is None:
             return []
         return _counted(event.name() for event in self._events(on_device=True))
@@ -86,6 +94,20 @@ class NativeProfile:
             for event in self._profile.kineto_results.events()
             if (event.device_type() != cpu) is on_device
         ]
+
+
+def obstacle() -> str | None:
+    """Find out whether torch's profiler records operators in this process, and say why not.
+
+    A back end may bring a profiler along that leaves torch's own one empty. To be asked before user
+    code runs, which could be the reason.
+    """
+    native = NativeProfile(None)
+    with native.running():
+        torch.ones(1).neg()
+    if native.problem is None and not any(op["name"] == "aten::neg" for op in native.operators()):
+        return "torch's profiler records no operators here"
+    return native.problem
 
 
 def _counted(names: Any) -> list[dict[str, Any]]:

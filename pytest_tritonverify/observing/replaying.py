@@ -37,8 +37,11 @@ def rewrite(held: Arguments, values: Arguments) -> None:
             continue
         if source.nbytes() != target.nbytes():
             raise NotReplayableError(f"{path} has another size than before")
-        _flat(target).copy_(_flat(source))
+        # A device may know more of a storage than its bytes; the CPU can't copy the rarest types.
+        typed = target.device.type != "cpu" and source.nbytes() % tensor.element_size() == 0
+        kind = tensor.dtype if typed else torch.uint8
+        _flat(target, kind).copy_(_flat(source, kind))
 
 
-def _flat(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+def _flat(storage: torch.UntypedStorage, kind: torch.dtype) -> torch.Tensor:
+    return torch.empty(0, dtype=kind, device=storage.device).set_(storage)

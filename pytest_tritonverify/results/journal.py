@@ -7,14 +7,20 @@ it, and which case was running.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_tritonverify.results import result_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_tritonverify.results.records import CaseRecord
+
+class Outcome(Protocol):
+    """What came of a case, as plain data."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as builtins."""
+        ...
 
 
 class Journal:
@@ -41,7 +47,7 @@ class Journal:
         """Note that a case begins."""
         self._append({"event": "started", "case_idx": case_idx, "name": name})
 
-    def finished(self, record: CaseRecord) -> None:
+    def finished(self, record: Outcome) -> None:
         """Note how a case ended."""
         self._append({"event": "finished", **record.to_json()})
 

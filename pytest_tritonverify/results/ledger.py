@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import loading
 from pytest_tritonverify.results import names, result_file
 from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
@@ -40,6 +39,7 @@ class PairAccount:
         load_failure: entry for `failures` where the cases can't be listed.
         full: this run judges all cases, so it owns the result file.
         problem: what is wrong with the result file.
+        cache_ab: what a second run on an empty Triton cache has shown.
         written: sha256 of the result file as it was last written.
     """
 
@@ -56,6 +56,7 @@ class PairAccount:
     journal: Journal | None = None
     environment: dict[str, Any] | None = None
     problem: str | None = None
+    cache_ab: dict[str, Any] | None = None
     written: str | None = None
 
     @property
@@ -102,6 +103,7 @@ class PairAccount:
             "passed_cases": self.passed_cases,
             "result_file": str(self.path) if self.written else None,
             "load_failure": self.load_failure,
+            "cache_ab": self.cache_ab,
             "checks": [check.to_json() for check in self.checks.values()],
             "cases": [self.records[k].to_json() for k in sorted(self.records)],
         }
@@ -292,15 +294,12 @@ class Ledger:
             pair.op,
             [account.records[k] for k in sorted(account.records)],
             {**(account.environment or {"error": _UNKNOWN}), "cmdline": cmdline},
-            {
-                "task": result_file.digest(pair.task),
-                "data": result_file.digest(loading.data_file(pair.task, pair.op)),
-                "implementation": result_file.digest(pair.implementation),
-            },
+            result_file.sources_of(pair),
             load_failure=account.load_failure,
             checks=account.checks,
             policies=self._policies,
             in_process=self._in_process,
+            cache_ab=account.cache_ab,
         )
         try:
             result_file.make_folder(account.path.parent)

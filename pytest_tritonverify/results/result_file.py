@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import errors
+from pytest_tritonverify.execution import errors, loading
 from pytest_tritonverify.results.records import NOT_OBSERVED, NOT_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 
 SCHEMA_VERSION = 1
@@ -31,7 +32,7 @@ CHECKS = ("degeneration", HIDDEN_STATE, "execution")
 ERROR_MSG_LIMIT = 2000
 
 
-def document(
+def document(  # noqa: PLR0913 - one for each part of the file
     op_name: str,
     records: Sequence[CaseRecord],
     environment: Mapping[str, Any],
@@ -41,6 +42,7 @@ def document(
     checks: Mapping[str, CheckRecord] | None = None,
     policies: Mapping[str, str] | None = None,
     in_process: bool = False,
+    cache_ab: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
 
@@ -55,6 +57,7 @@ def document(
             as passed, and what the comparators said stands in `cases` alone.
         policies: what becomes of failing checks, by name.
         in_process: the implementation ran in the judge's own process.
+        cache_ab: what a second run on an empty Triton cache has shown; None where none was made.
     """
     checks, policies = checks or {}, policies or {}
     objection = objection_among(checks, records)
@@ -81,6 +84,7 @@ def document(
         "hidden_state": _probe(checks.get(HIDDEN_STATE)),
         "cases": [_case(record) for record in records],
         "sources": dict(sources),
+        "cache_ab": None if cache_ab is None else dict(cache_ab),
     }
     strict: dict[str, Any] = finite(content)
     return strict
@@ -218,6 +222,15 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> str:
         temporary.unlink(missing_ok=True)
         raise
     return hashlib.sha256(data).hexdigest()
+
+
+def sources_of(pair: Pair) -> dict[str, str | None]:
+    """Return the sha256 of a pair's files by role: task, data, implementation."""
+    return {
+        "task": digest(pair.task),
+        "data": digest(loading.data_file(pair.task, pair.op)),
+        "implementation": digest(pair.implementation),
+    }
 
 
 def digest(path: Path | None) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.interpreter import libdevice
 from pytest_tritonverify.standin import facts, usage
 from pytest_tritonverify.standin.torch_npu import StandinModule
 
@@ -18,63 +18,66 @@ if TYPE_CHECKING:
     from pytest_tritonverify.standin.patches import Patches
 
 _WORD = "language.extra"
-_LIBDEVICE = "triton.language.extra.cuda.libdevice"
 _EXTRA = "triton.language.extra"
 _BACKEND = "triton.backends.ascend"
 
 
-class _Alias(ModuleType):
-    """A module under another name."""
-
-    def __init__(self, name: str, target: str) -> None:
-        super().__init__(name)
-        self.__dict__["_target"] = target
+class _Library(ModuleType):
+    """The mathematical functions that this version of Triton has, under another name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         usage.note(_WORD)
-        return getattr(importlib.import_module(self.__dict__["_target"]), name)
+        return getattr(libdevice.installed(), name)
 
 
 def install(imports: Imports, patches: Patches) -> None:
-    """Provide what is missing: nothing where triton-ascend itself is installed."""
+    """Provide what is missing, and what triton-ascend itself has for its compiler alone."""
     from triton import language
 
     for name, function in _FUNCTIONS.items():
-        if not hasattr(language, name):
-            patches.set(language, name, function)
+        patches.set(language, name, function)
     for package in ("cann", "ascend"):
         if importlib.util.find_spec(f"{_EXTRA}.{package}") is not None:
             continue
         extension = StandinModule(f"{_EXTRA}.{package}.extension", _WORD, dict(_FUNCTIONS))
-        library = _Alias(f"{_EXTRA}.{package}.libdevice", _LIBDEVICE)
+        library = _Library(f"{_EXTRA}.{package}.libdevice")
         parts = {"extension": extension, "libdevice": library}
         parent = StandinModule(f"{_EXTRA}.{package}", _WORD, dict(parts))
         parent.__path__ = []
         for module in (parent, *parts.values()):
             imports.provide(module.__name__, functools.partial(_the, module), _WORD)
         patches.set(language.extra, package, parent)
-    if importlib.util.find_spec(_BACKEND) is None:
-        _provide_backend(imports)
+    _answer_for_backend(imports, patches)
 
 
 def _the(module: ModuleType) -> ModuleType:
     return module
 
 
-def _provide_backend(imports: Imports) -> None:
+def _answer_for_backend(imports: Imports, patches: Patches) -> None:
+    """Answer for the driver of triton-ascend, which needs CANN where it is installed itself."""
     from pytest_tritonverify.standin.accelerator import Accelerator
     from pytest_tritonverify.standin.triton_driver import Driver
 
     accelerator = Accelerator("npu")
+    driver = {
+        "NPUUtils": lambda: Driver(accelerator).utils,
+        "NPUDriver": lambda: Driver(accelerator),
+    }
+    if importlib.util.find_spec(_BACKEND) is not None:
+
+        def replace_driver(module: ModuleType) -> None:
+            for name, made in driver.items():
+                patches.set(module, name, made)
+
+        imports.complete(f"{_BACKEND}.driver", replace_driver)
+        return
     contents: dict[str, dict[str, Any]] = {
         "": {},
         ".runtime": {},
-        ".driver": {
-            "NPUUtils": lambda: Driver(accelerator).utils,
-            "NPUDriver": lambda: Driver(accelerator),
-        },
+        ".driver": driver,
         ".utils": {"get_ascend_arch_from_env": lambda: facts.NPU_NAME},
     }
     for suffix, names in contents.items():

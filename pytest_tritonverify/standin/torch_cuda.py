@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pytest_tritonverify.standin import device_module, facts, usage
+from pytest_tritonverify.standin import device_module, facts, torch_cuda_parts, usage
 
 if TYPE_CHECKING:
     from pytest_tritonverify.standin.accelerator import Accelerator
@@ -30,6 +30,7 @@ def install(accelerator: Accelerator, patches: Patches) -> None:
         patches.set(torch.cuda, name, _asked(accelerator, name, answer, own))
     if accelerator.kind != "cuda":
         return
+    torch_cuda_parts.install(accelerator, patches)
     # Generated code imports these from there.
     patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)  # noqa: SLF001
     patches.set(torch._C, "_cuda_getDevice", lambda: 0)  # noqa: SLF001

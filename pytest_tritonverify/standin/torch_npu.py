@@ -19,6 +19,27 @@ if TYPE_CHECKING:
 # torch_npu's number for a tensor that is laid out as torch lays it out.
 _ND = 2
 _WORD = "torch_npu"
+# Functions of torch.npu that its parts have, too.
+_PARTS = {
+    "memory": (
+        "empty_cache",
+        "max_memory_allocated",
+        "max_memory_reserved",
+        "mem_get_info",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_stats",
+        "reset_peak_memory_stats",
+    ),
+    "random": (
+        "get_rng_state",
+        "initial_seed",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "set_rng_state",
+    ),
+}
 
 
 class StandinModule(ModuleType):
@@ -103,9 +124,16 @@ def _npu_names(accelerator: Accelerator) -> dict[str, Any]:
     def autocast(*args: Any, **kwargs: Any) -> Any:
         return torch.autocast("npu", *args, **kwargs)
 
+    names = device_module.names(accelerator)
+    amp = StandinModule("torch.npu.amp", _WORD, {"autocast": autocast})
+    parts = {
+        part: StandinModule(f"torch.npu.{part}", _WORD, {name: names[name] for name in known})
+        for part, known in _PARTS.items()
+    }
     return {
-        **device_module.names(accelerator),
-        "amp": SimpleNamespace(autocast=autocast),
+        **names,
+        **parts,
+        "amp": amp,
         "clear_npu_overflow_flag": nothing,
         "config": SimpleNamespace(allow_internal_format=False),
         "conv": SimpleNamespace(allow_hf32=True),

@@ -135,8 +135,32 @@ def install(accelerator: Accelerator, patches: Patches) -> None:
             patches.set(triton.testing, name, refusing(f"triton.testing.{name}"))
     executor = interpreter.GridExecutor
     patches.set(executor, "__call__", _launching(accelerator, executor.__call__))
-    function = interpreter.InterpretedFunction
-    patches.set(function, "run", _running(function.run))
+    _complete_launches(interpreter.InterpretedFunction, patches)
+
+
+def _complete_launches(function: Any, patches: Patches) -> None:
+    """Let `warmup` return something on kernels of the interpreter."""
+    if hasattr(function, "run"):
+        patches.set(function, "run", _running(function.run))
+        return
+    # Before triton 3.4 each kernel gets a `run` of its own when it is made, and has no `warmup`.
+    original = function.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - stands for it
+        original(self, *args, **kwargs)
+        run = self.run
+
+        def as_of_class(_self: Any, *args: Any, **kwargs: Any) -> Any:
+            return run(*args, **kwargs)
+
+        self.run = functools.partial(_running(as_of_class), self)
+
+    def warmup(self: Any, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        return self.run(*args, grid=grid, warmup=True, **kwargs)
+
+    patches.set(function, "__init__", __init__)
+    patches.set(function, "warmup", warmup)
 
 
 def _launching(accelerator: Accelerator, launch: Any) -> Any:
@@ -226,7 +250,7 @@ class _Compiled:
 
 def _running(run: Any) -> Any:
     @functools.wraps(run)
-    def running(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+    def running(self: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         if warmup:
             usage.note("warmup")
             return _Compiled(self, args, kwargs)

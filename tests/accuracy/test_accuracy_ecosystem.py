@@ -30,6 +30,7 @@ ROWS = {
     "float16": Row(2**-9, 2**-9, 1e-1, 10, -14),
     "bfloat16": Row(2**-6, 2**-6, 1e-0, 7, -126),
     "float32": Row(2**-10, 2**-16, 1e-2, 23, -126),
+    "hifloat32": Row(2**-9, 2**-10, 1e-1, 11, -126),
     "float8_e4m3fn": Row(0.25, 0.0625, 1e-0, 3, -6),
     "float8_e4m3fnuz": Row(0.25, 0.0625, 1e-0, 3, -7),
     "float8_e5m2": Row(0.5, 0.125, 1e-1, 2, -14),
@@ -84,8 +85,8 @@ def oracle(golden: list[float], actual: list[float], cast: list[float], row: Row
     return Expected(None if passed else "AccuracyError", matched, finite, over, measured)
 
 
-def judge(golden: torch.Tensor, actual: torch.Tensor) -> OutputsVerdict:
-    return judge_outputs(golden, actual, input_type=FLOAT_INPUTS, rules=Rules())
+def judge(golden: torch.Tensor, actual: torch.Tensor, **rules: bool) -> OutputsVerdict:
+    return judge_outputs(golden, actual, input_type=FLOAT_INPUTS, rules=Rules(**rules))
 
 
 def check(golden: torch.Tensor, actual: torch.Tensor, name: str) -> None:
@@ -96,7 +97,7 @@ def check(golden: torch.Tensor, actual: torch.Tensor, name: str) -> None:
         )
     ]
     expected = oracle(golden.double().tolist(), actual.double().tolist(), cast, ROWS[name])
-    verdict = judge(golden, actual)
+    verdict = judge(golden, actual, hf32=name == "hifloat32")
     assert verdict.error_type == expected.error_type
     assert verdict.passed is (expected.error_type is None)
     if expected.error_type == "AssertionError":
@@ -147,13 +148,14 @@ ELEMENT = st.tuples(
 )
 
 
-@pytest.mark.parametrize("name", FORMATS)
+# hifloat32 has no dtype: it is float32, judged by other limits.
+@pytest.mark.parametrize("name", [*FORMATS, "hifloat32"])
 @settings(max_examples=150, deadline=None)
 @given(elements=st.lists(ELEMENT, min_size=1, max_size=50), equal=st.integers(0, 300))
 def test_every_format_agrees_with_the_oracle_at_the_thresholds(
     name: str, elements: list[tuple[int, int, int]], equal: int
 ) -> None:
-    dtype = getattr(torch, name)
+    dtype = getattr(torch, name.removeprefix("hi"))
     bits, modes, steps = zip(*elements, strict=True)
     golden = from_bits(list(bits), dtype)
     actual = nudged(borderline(golden, torch.tensor(modes), ROWS[name]), torch.tensor(steps))
@@ -273,3 +275,33 @@ def test_metrics_have_the_documented_keys_in_order() -> None:
     assert (metrics["rtol"], metrics["atol"]) == (2**-10, 2**-16)
     assert metrics["max_abs_error_limit"] == 0.01
     assert metrics["checks"] == {"matched_ratio": True, "abs_limit": True}
+
+
+def test_hf32_widens_the_limits_of_float32_alone() -> None:
+    golden = torch.full((1000,), 3.0)
+    golden[0] = 0.0
+    actual = golden.clone()
+    actual[1:] += 2**-9 * 3
+    assert not judge(golden, actual).passed
+    verdict = judge(golden, actual, hf32=True)
+    assert verdict.passed
+    metrics = verdict.outputs[0].metrics
+    assert verdict.outputs[0].dtype == "torch.float32"
+    found = [metrics[key] for key in ("dtype", "rtol", "atol", "max_abs_error_limit")]
+    assert found == ["hifloat32", 2**-9, 2**-10, 1e-1]
+    # 32 ULP of a format with eleven bits are 0.125 from 8 on.
+    for difference, within in ((0.12, True), (0.13, False)):
+        golden[0], actual[0] = 8.0, 8.0 + difference
+        assert judge(golden, actual, hf32=True).passed is within
+    for other in (torch.float16, torch.float64, torch.complex64):
+        plain, wide = (judge(golden.to(other), actual.to(other), hf32=on) for on in (False, True))
+        assert plain == wide
+
+
+def test_hf32_is_said_in_the_log() -> None:
+    lines: list[str] = []
+    rules = Rules(hf32=True)
+    x = torch.ones(2)
+    judge_outputs(x, x, input_type=FLOAT_INPUTS, rules=rules, log=lines.append)
+    assert "输出 dtype=hifloat32" in lines[0]
+    assert "[atol=9.766e-04, rtol=1.953e-03]" in lines[0]

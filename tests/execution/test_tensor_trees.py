@@ -21,22 +21,28 @@ from tests.support import trees
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 
 
-def _journey(tree: Any, *, keep_layout: bool = True) -> Any:
+# By another name than the CPU's own it is a device like any other, to which tensors are moved.
+PLACES = ("cpu", "cpu:0")
+
+
+def _journey(tree: Any, place: str = "cpu", *, keep_layout: bool = True) -> Any:
     with closing(pack(tree, keep_layout=keep_layout)) as packed:
-        return unpack(packed.spec, packed.fd)
+        return unpack(packed.spec, packed.fd, place)
 
 
-@settings(deadline=None, max_examples=300)
-@given(trees.trees())
-def test_tree_comes_back_as_it_was(tree: Any) -> None:
-    assert trees.canonical(tree) == trees.canonical(_journey(tree))
+@pytest.mark.parametrize("place", PLACES)
+@settings(deadline=None, max_examples=200)
+@given(tree=trees.trees())
+def test_tree_comes_back_as_it_was(place: str, tree: Any) -> None:
+    assert trees.canonical(tree) == trees.canonical(_journey(tree, place))
 
 
-@settings(deadline=None, max_examples=150)
-@given(trees.trees())
-def test_tensors_share_memory_exactly_where_they_did(tree: Any) -> None:
+@pytest.mark.parametrize("place", PLACES)
+@settings(deadline=None, max_examples=100)
+@given(tree=trees.trees())
+def test_tensors_share_memory_exactly_where_they_did(place: str, tree: Any) -> None:
     before = trees.tensors_in(tree)
-    after = trees.tensors_in(_journey(tree))
+    after = trees.tensors_in(_journey(tree, place))
     assert len(before) == len(after)
 
     def sharing(found: list[torch.Tensor]) -> list[list[bool]]:

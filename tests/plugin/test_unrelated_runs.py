@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # All of the plugin that may be imported by everybody's pytest.
 LIGHT = {
     "pytest_tritonverify",
+    "pytest_tritonverify.benchmark",
+    "pytest_tritonverify.benchmark.options",
     "pytest_tritonverify.discovery",
     "pytest_tritonverify.options",
     "pytest_tritonverify.plugin",

@@ -93,7 +93,9 @@ def refusal(run: Run) -> str:
             id="ini device",
         ),
         pytest.param(
-            ["--verify-dir=ops", "--verify-device=npu"], ["--verify-device=npu", "NPU"], id="npu"
+            ["--verify-dir=ops", "--verify-device=npu"],
+            ["--verify-device=npu", "torch_npu"],
+            id="npu",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import cli
+from pytest_tritonverify.cli_pytest import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +25,14 @@ class FakePytest:
         self.status = 0
         self.found_old = False
 
-    def __call__(self, options: Sequence[str], folder: Path) -> int:
+    def __call__(self, options: Sequence[str], folder: Path) -> Ended:
         self.options, self.folder = list(options), folder
         output = self.output
         self.found_old = output.exists()
         if self.result is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(json.dumps(self.result), encoding="utf-8")
-        return self.status
+        return Ended(self.status, interrupted=False)
 
     @property
     def output(self) -> Path:
@@ -45,7 +46,7 @@ class FakePytest:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakePytest:
     one = FakePytest()
-    monkeypatch.setattr(cli, "_run_pytest", one)
+    monkeypatch.setattr(cli, "run_pytest", one)
     return one
 
 

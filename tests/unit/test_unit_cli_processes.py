@@ -124,7 +124,8 @@ def test_a_conftest_beside_the_pair_is_refused(tmp_path: Path) -> None:
 def start(pair_folder: Path, program: str, **environment: str) -> subprocess.Popen[str]:
     """Start the command with a program instead of pytest."""
     source = (
-        "import sys; from pytest_tritonverify import cli; cli._PYTEST = sys.argv.pop(1); "
+        "import sys; from pytest_tritonverify import cli, cli_pytest; "
+        "cli_pytest._PYTEST = sys.argv.pop(1); "
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     return subprocess.Popen(

@@ -47,17 +47,17 @@ def test_signs(dev: list[str], files: list[str], npu: list[str], cuda: list[str]
 @pytest.mark.parametrize(
     ("files", "preferred", "likely"),
     [
-        ([], ("npu", "cuda"), None),
-        (NPU, ("npu", "cuda"), "npu"),
-        (CUDA, ("npu", "cuda"), "cuda"),
-        ([*CUDA, *NPU], ("npu", "cuda"), "npu"),
-        ([*CUDA, *NPU], ("cuda", "npu"), "cuda"),
-        (NPU, ("cuda",), None),
-        (NPU, (), None),
+        ([], ("npu", "cuda"), []),
+        (NPU, ("npu", "cuda"), ["npu"]),
+        (CUDA, ("npu", "cuda"), ["cuda"]),
+        ([*CUDA, *NPU], ("npu", "cuda"), ["npu", "cuda"]),
+        ([*CUDA, *NPU], ("cuda", "npu"), ["cuda", "npu"]),
+        (NPU, ("cuda",), []),
+        (NPU, (), []),
     ],
 )
 def test_likely(
-    dev: list[str], files: list[str], preferred: tuple[str, ...], likely: str | None
+    dev: list[str], files: list[str], preferred: tuple[str, ...], likely: list[str]
 ) -> None:
     dev += files
     assert detection.likely(preferred) == likely
@@ -73,7 +73,7 @@ def test_devices_can_be_hidden(
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", value)
     assert detection.hidden("npu") is hidden
     assert not detection.hidden("cuda")
-    assert detection.likely(("npu", "cuda")) == ("cuda" if hidden else "npu")
+    assert detection.likely(("npu", "cuda")) == (["cuda"] if hidden else ["npu", "cuda"])
 
 
 def test_messages_name_the_places() -> None:

@@ -126,6 +126,14 @@ def test_other_failures_get_no_hint(error_type: str, message: str, code: str) ->
     [
         ("ModuleNotFoundError", "No module named 'einops'", "Install the package"),
         ("MemoryError", "", "try smaller shapes"),
+        (
+            "InterpreterError",
+            (
+                "NotImplementedError('Block pointers have been removed in favor of the tensor "
+                "descriptor API')"
+            ),
+            "Triton that has it",
+        ),
         ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 GiB.", "smaller shapes"),
         (
             "RuntimeError",

@@ -34,6 +34,8 @@ UNSET_INI: dict[str, Any] = {
     "verify_in_process": False,
     "verify_fresh_cache": False,
     "verify_keep_cache": False,
+    "verify_cache_ab": False,
+    "verify_hf32": False,
 }
 
 
@@ -69,6 +71,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("in_process", "in_process", None, True, True, True),
         ("fresh_cache", "fresh_cache", True, True, True, True),
         ("keep_cache", "keep_cache", True, False, True, False),
+        ("cache_ab", "cache_ab", True, False, True, False),
+        ("hf32", "hf32", True, False, True, False),
     ],
 )
 def test_the_command_line_goes_before_the_ini_file(
@@ -152,3 +156,9 @@ def test_what_cannot_be_is_said(
         load(tmp_path, options, ini)
     assert all(word in str(caught.value) for word in words)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", ["fresh_cache", "in_process"])
+def test_a_second_cache_needs_a_first_one_and_processes(tmp_path: Path, other: str) -> None:
+    with pytest.raises(SettingsError, match="leave one of them out"):
+        load(tmp_path, {"verify_cache_ab": True, f"verify_{other}": True})

@@ -46,7 +46,9 @@ class Stage:
         self.ledger: Any = Ledger(None, {"non_compute": False})
         self.device = SimpleNamespace(name="cpu", interpreted=True)
         self.facts: dict[str, Any] = {}
+        self.passed_over: dict[str, str] = {}
         self.keep_cache = False
+        self.cache_ab = False
         self.in_process = False
         self.pairs: list[Pair] = []
         self.lonely: list[tuple[Path, str]] = []
@@ -75,8 +77,13 @@ class Stage:
     def session(self) -> VerifySession:
         found = SimpleNamespace(
             ledger=self.ledger,
-            engine=SimpleNamespace(device=self.device, device_facts=self.facts),
-            settings=Settings(in_process=self.in_process, keep_cache=self.keep_cache),
+            benchmarks=None,
+            engine=SimpleNamespace(
+                device=self.device, device_facts=self.facts, passed_over=self.passed_over
+            ),
+            settings=Settings(
+                in_process=self.in_process, keep_cache=self.keep_cache, cache_ab=self.cache_ab
+            ),
             activation=SimpleNamespace(cwd=self.root, named=tuple(self.pairs[:1])),
             findings=SimpleNamespace(pairs=tuple(self.pairs), lonely=tuple(self.lonely)),
         )
@@ -115,6 +122,15 @@ def test_the_header_says_what_is_judged_where(stage: Stage) -> None:
     assert terminal.header(stage.session) == ["tritonverify: 2 pairs, device cuda (NVIDIA H100)"]
     stage.facts = {}
     assert terminal.header(stage.session) == ["tritonverify: 2 pairs, device cuda (accelerator)"]
+
+
+def test_the_header_says_which_accelerator_is_not_used_and_why(stage: Stage) -> None:
+    stage.passed_over = {"npu": "torch_npu sees no NPU"}
+    (line,) = terminal.header(stage.session)[1:]
+    assert line == (
+        "tritonverify: warning: there seems to be an accelerator, npu, but it can't be used: "
+        "torch_npu sees no NPU"
+    )
 
 
 def test_the_header_warns(stage: Stage) -> None:
@@ -210,8 +226,7 @@ def notes(stage: Stage) -> list[str]:
     return [
         line
         for line in stage.summary().lines
-        if line.startswith(("result: ", "warning: ", "验证超时", "Triton cache"))
-        or ": only" in line
+        if line.startswith(("result: ", "warning: ", "验证超时", "cache A/B: ")) or ": only" in line
     ]
 
 
@@ -281,3 +296,31 @@ def test_half_pairs_are_told_again(stage: Stage) -> None:
     stage.judged("a", {})
     stage.lonely = [(stage.root / "b_torch.py", "no implementation beside it")]
     assert notes(stage)[-1] == "warning: b_torch.py: no implementation beside it"
+
+
+def test_what_a_second_run_on_an_empty_cache_has_shown(stage: Stage) -> None:
+    stage.cache_ab = stage.keep_cache = True
+    for op, conclusion, kept in (("a", "编译器缺陷嫌疑", "/kept"), ("b", None, None)):
+        pair = stage.judged(op, failed())
+        stage.ledger.account(pair).full = False
+        stage.ledger.account(pair).cache_ab = {
+            "conclusion": conclusion,
+            "message": "so it is",
+            "kept_cache": kept,
+        }
+    assert [note for note in notes(stage) if "cache" in note] == [
+        "cache A/B: a (triton_x): 编译器缺陷嫌疑: so it is (/kept)",
+        "cache A/B: b (triton_x): so it is",
+    ]
+
+
+def test_options_about_caches_that_do_nothing_are_named_at_the_end_too(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.judged("a", {})
+    stage.keep_cache = True
+    assert "warning: --verify-keep-cache does nothing by itself" in notes(stage)
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "some.module:Manager")
+    stage.cache_ab = True
+    (warning,) = (note for note in notes(stage) if "keep-cache" in note or "CACHE" in note)
+    assert "TRITON_CACHE_MANAGER is set" in warning

@@ -1,10 +1,15 @@
 """What a kernel's statements and arguments mean to a compiler, and to Python not."""
 
+import importlib.util
+
 import torch
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.libdevice import tanh
+
+
+ASCEND = importlib.util.find_spec("triton.backends.ascend") is not None
 
 
 @triton.jit
@@ -141,6 +146,17 @@ def dot_kernel(a, b, out, N: tl.constexpr, PRECISION: tl.constexpr):
 
 
 @triton.jit
+def ascend_library_kernel(x, out, N: tl.constexpr):
+    lanes = tl.arange(0, N)
+    a = tl.load(x + lanes)
+    tl.store(out + lanes, tanh(a))
+    tl.store(out + N + lanes, libdevice.atan(a))
+    tl.store(out + 2 * N + lanes, tl.extra.ascend.libdevice.log1p(tl.abs(a)))
+    tl.store(out + 3 * N + lanes, tl.extra.ascend.libdevice.relu(a))
+    tl.store(out + 4 * N + lanes, libdevice.isnan(a).to(tl.float32))
+
+
+@triton.jit
 def library_kernel(x, out, N: tl.constexpr):
     lanes = tl.arange(0, N)
     a = tl.load(x + lanes)
@@ -203,10 +219,14 @@ def run():
     nan_kernel[(1,)](torch.full((16,), torch.nan), out("nan", 3), N=16)
     a, b = torch.rand(16, 16), torch.rand(16, 16)
     found["operands"] = (a, b)
-    for precision in ("tf32", "ieee", "hf32"):
+    # triton-ascend takes its own format alone.
+    for precision in ("ieee", "hf32") if ASCEND else ("tf32", "ieee", "hf32"):
         dot_kernel[(1,)](a, b, out(f"dot {precision}", 16, 16), N=16, PRECISION=precision)
     found["unknown precision"] = attempt(
         lambda: dot_kernel[(1,)](a, b, out("-", 16, 16), N=16, PRECISION="exact")
     )
-    library_kernel[(1,)](x, out("library", 10, 16), N=16)
+    if ASCEND:
+        ascend_library_kernel[(1,)](x, out("ascend library", 5, 16), N=16)
+    else:
+        library_kernel[(1,)](x, out("library", 10, 16), N=16)
     return found

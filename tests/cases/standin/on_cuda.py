@@ -441,3 +441,33 @@ def idiom_load_to_the_device():
     torch.save(torch.arange(3), buffer)
     buffer.seek(0)
     assert torch.load(buffer, map_location="cuda").tolist() == [0, 1, 2]
+
+
+def idiom_marks_for_profilers():
+    x = on_device(10)
+    assert torch.cuda.nvtx.range_push("outer") == 0
+    with torch.cuda.nvtx.range("inner"):
+        torch.cuda.nvtx.mark("here")
+        assert torch.equal(add(x, x), x * 2)
+    assert torch.cuda.nvtx.range_pop() == 0
+    torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start("other"))
+    torch.cuda.profiler.start()
+    torch.cuda.profiler.stop()
+
+
+def idiom_old_types():
+    x = on_device(3)
+    assert isinstance(x, torch.cuda.FloatTensor)
+    assert not isinstance(x.half(), torch.cuda.FloatTensor)
+    assert not isinstance(x.cpu(), torch.cuda.FloatTensor)
+    with raises(RuntimeError, "only a stand-in"):
+        torch.cuda.FloatTensor(3)
+
+
+def idiom_parts_of_torch_that_need_cuda_say_what_this_is():
+    for use in (torch.cuda.current_blas_handle, torch.cuda.nccl.version):
+        with raises(RuntimeError, "only a stand-in"):
+            use()
+    assert not hasattr(torch._C, "_cuda_no_such_function")
+    with raises(AttributeError, "has no attribute 'no_such_name'"):
+        torch._C.no_such_name

@@ -114,6 +114,13 @@ def idiom_queries():
     torch.manual_seed(3)
 
 
+def idiom_parts_of_torch_npu():
+    torch.npu.memory.empty_cache()
+    torch_npu.npu.random.manual_seed(0)
+    with raises(RuntimeError, "torch.npu.amp.GradScaler is not there"):
+        torch.npu.amp.GradScaler()
+
+
 def idiom_formats():
     x = torch.zeros(2, device="npu")
     assert torch_npu.npu_format_cast(x, 29) is x and torch_npu.get_npu_format(x) == 2

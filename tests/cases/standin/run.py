@@ -24,7 +24,7 @@ def main(kind: str, path: str) -> None:
     sys.modules["idioms"] = module
     spec.loader.exec_module(module)
     results: dict[str, str] = {}
-    for name, idiom in vars(module).items():
+    for name, idiom in list(vars(module).items()):
         if not name.startswith("idiom_"):
             continue
         usage.forget()

@@ -1,0 +1,46 @@
+"""What the tests of benchmarks share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_tritonverify.execution.devices import DEVICES
+from pytest_tritonverify.execution.host import Host, HostConfig
+from tests.support.measuring import MeasuringBench
+from tests.support.runs import Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def runner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Runs pytest with the plugin in an empty folder."""
+    return Runner(pytester, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def measuring_host() -> Iterator[Host]:
+    host = Host(HostConfig(DEVICES["cpu"], fork=True))
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def cuda_measuring() -> Iterator[MeasuringBench]:
+    """Measures pairs on a GPU."""
+    host = Host(HostConfig(DEVICES["cuda"], fork=True))
+    bench = MeasuringBench(host)
+    yield bench
+    bench.close()
+    host.close()
+
+
+@pytest.fixture
+def measuring(measuring_host: Host) -> Iterator[MeasuringBench]:
+    """Measures pairs in real worker processes."""
+    bench = MeasuringBench(measuring_host)
+    yield bench
+    bench.close()

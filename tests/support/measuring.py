@@ -1,0 +1,42 @@
+"""Pairs measured in real worker processes, without pytest around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_tritonverify import starting
+from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
+from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
+from pytest_tritonverify.catalogue import CaseEntry
+from pytest_tritonverify.settings import Settings
+from pytest_tritonverify.supervision import REFERENCE, Process
+from tests.support.workers import PATIENCE
+
+if TYPE_CHECKING:
+    from pytest_tritonverify.discovery import Pair
+    from pytest_tritonverify.execution.host import Host
+
+FEW = PerfSettings(warmup=2, repeats=8)
+
+
+class MeasuringBench:
+    """Measures cases of pairs on a host, and ends all processes with the test."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._open: list[PairBenchmark | Process] = []
+
+    def measure(self, pair: Pair, perf: PerfSettings = FEW, device: str = "cpu") -> CaseMeasurement:
+        """Measure the first case of a pair."""
+        settings = Settings(device=device, timeout=PATIENCE)
+        start = starting.reference(pair, settings, device)
+        inputs = Process(lambda: self._host.spawn(start), REFERENCE, pair.task.name, device)
+        benchmark = PairBenchmark(pair, settings, device, inputs, self._host.spawn)
+        self._open += [benchmark, inputs]
+        entry = CaseEntry("case1-float32-2x4", "float32")
+        return benchmark.run_case(1, entry, "benchmark1", perf, None)
+
+    def close(self) -> None:
+        """End everything that was started."""
+        while self._open:
+            self._open.pop().close()
