@@ -25,7 +25,8 @@ def test_a_write_fails_a_case_whose_outputs_are_right() -> None:
     record = noted(RIGHT, (READ, WRITE))
     assert (record.status, record.error_type) == (FAILED, "OutOfBoundsWrite")
     assert (record.file, record.line) == ("/a/impl.py", 13)
-    assert "impl.py:13: store of 1 lane, up to 4 bytes beyond the end of out" in (record.error_msg or "")
+    text = record.error_msg or ""
+    assert "impl.py:13: store of 1 lane, up to 4 bytes beyond the end of out" in text
 
 
 def test_a_write_comes_before_what_else_is_wrong() -> None:
