@@ -17,6 +17,7 @@ from pytest_tritonverify import discovery
 from pytest_tritonverify.degeneration import command
 from pytest_tritonverify.execution import processes
 from pytest_tritonverify.results import names
+from pytest_tritonverify.workflow import command as workflow_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,10 @@ def main(arguments: Sequence[str]) -> int:
     check.add_argument("file", metavar="FILE", help="the implementation")
     check.add_argument("--json", action="store_true", help="print the documented JSON")
     check.add_argument("--non-compute", action="store_true", help="the task only moves data")
+    workflow_command.register(commands)
     options = parser.parse_args(arguments)
+    if hasattr(options, "run"):
+        return workflow_command.run(options)
     if options.command == "validate":
         return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
     return _verify(options)
