@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify.workflow import figures, files, performance, verification
+from pytest_tritonverify.results import result_file
+from pytest_tritonverify.workflow import (
+    figures,
+    files,
+    layout,
+    performance,
+    soundness,
+    verification,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_tritonverify.workflow.layout import Round
+    from pytest_tritonverify.workflow.layout import Round, WorkDir
     from pytest_tritonverify.workflow.performance import Performance
 
 Outcome = Literal["improvement", "none", "failure"]
@@ -83,39 +93,61 @@ class Decision:
 
 
 def decide_files(baseline: Path, optimized: Path) -> Decision:
-    """Decide by two reports. The verification beside the optimised one must have passed.
+    """Decide by two reports. Where a verification lies beside the optimised one it must be a pass.
 
     Args:
         baseline: Phase 3's report, under whatever name it was copied.
         optimized: the optimised code's report.
     """
-    verify = optimized.parent / "verify" / "verify_result_optimized.json"
-    return _decide(baseline, optimized, verify, needed=False)
+    one = _round_of(optimized)
+    if one is None:
+        verify = optimized.parent / "verify" / "verify_result_optimized.json"
+        text = f"there is no {verify}: that the optimised code was verified can't be seen here"
+        return _decide(baseline, optimized, None, [text])
+    return _decide(baseline, optimized, one, [], [(one.code, one.implementation, "implementation")])
 
 
-def decide_round(one: Round, baseline: Path) -> Decision:
+def _round_of(optimized: Path) -> Round | None:
+    """Return the round of Phase 4 to which a report belongs; None where it lies elsewhere."""
+    folder = optimized.parent
+    if not (folder / "verify" / "verify_result_optimized.json").exists():
+        return None
+    suffix = "_triton_optimized"
+    names = [path.stem.removesuffix(suffix) for path in folder.glob(f"verify/*{suffix}.py")]
+    # Without the code its verification still tells whether it has passed.
+    return layout.Round(0, folder, names[0] if len(names) == 1 else "", optimizing=True)
+
+
+def decide_round(work: WorkDir, one: Round, phase_3: Round) -> Decision:
     """Decide about a round of Phase 4 in a work directory.
 
+    Phase 3's own report is the baseline. The round's copy of it counts where that is gone.
+
     Args:
+        work: the work directory.
         one: the round.
-        baseline: Phase 3's report, for a round that keeps no copy of it.
+        phase_3: the round that Phase 3 has ended with.
     """
-    copied = one.baseline_perf_result
-    return _decide(
-        copied if copied.exists() else baseline, one.perf_result, one.verify_result, needed=True
-    )
-
-
-def _decide(baseline: Path, optimized: Path, verify: Path, *, needed: bool) -> Decision:
+    copied, original = one.baseline_perf_result, phase_3.perf_result
     warnings = []
-    if needed or verify.exists():
-        problem = _unverified(verify)
-        if problem is not None:
-            return Decision(outcome="failure", reason="not_verified", message=problem)
-    else:
-        warnings.append(
-            f"there is no {verify}: that the optimised code was verified can't be seen here"
-        )
+    digests = [result_file.digest(path) for path in (copied, original)]
+    if None not in digests and digests[0] != digests[1]:
+        warnings.append(f"{copied} is no copy of {original}, which is taken for the baseline")
+    baseline = original if digests[1] is not None or digests[0] is None else copied
+    copies = [(one.code, one.implementation, "implementation"), (work.task, one.task, "task")]
+    return _decide(baseline, one.perf_result, one, warnings, copies)
+
+
+def _decide(
+    baseline: Path,
+    optimized: Path,
+    one: Round | None,
+    warnings: list[str],
+    copies: Sequence[tuple[Path, Path, str]] = (),
+) -> Decision:
+    problem = None if one is None else _unverified(one, copies)
+    if problem is not None:
+        return Decision(outcome="failure", reason="not_verified", message=problem)
     try:
         before = performance.read(baseline, "copy Phase 3's perf_result.json there")
     except files.FileError as error:
@@ -124,23 +156,28 @@ def _decide(baseline: Path, optimized: Path, verify: Path, *, needed: bool) -> D
         after = performance.read(optimized)
     except files.FileError as error:
         return Decision(outcome="failure", reason="no_optimized", message=str(error))
+    if one is not None and after.is_of_other_code(one.implementation):
+        text = f"{optimized} was measured with other code than {one.implementation}"
+        return Decision(outcome="failure", reason="not_verified", message=text)
     decision = compare(before, after)
-    warnings += [text for one in (before, after) if (text := one.disagreement())]
-    return Decision(**{**vars(decision), "warnings": tuple(warnings)})
+    disagreements = [found.disagreement() for found in (before, after)]
+    warnings += [found for found in disagreements if found is not None]
+    return dataclasses.replace(decision, warnings=tuple(warnings))
 
 
-def _unverified(verify: Path) -> str | None:
+def _unverified(one: Round, copies: Sequence[tuple[Path, Path, str]]) -> str | None:
+    """Say why a round's code may not be measured, None where it may."""
+    if one.op_name:
+        objections = soundness.examine(one, copies).objections
+        return objections[0].message if objections else None
     try:
-        result = verification.read(verify)
+        result = verification.read(one.verify_result)
     except files.FileError as error:
         return str(error)
     if not result.all_passed:
-        return (
-            f"{verify}: passed_cases({result.passed}) of total_cases({result.total}): only code "
-            "that has passed every case may be measured"
-        )
+        return f"{result.path}: passed_cases({result.passed}) of total_cases({result.total})"
     problem = result.contradiction()
-    return None if problem is None else f"{verify} contradicts itself: {problem}"
+    return None if problem is None else f"{result.path} contradicts itself: {problem}"
 
 
 def compare(baseline: Performance, optimized: Performance) -> Decision:

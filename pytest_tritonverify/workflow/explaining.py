@@ -177,12 +177,12 @@ def _of_result(result: verification.Verification, limit: int) -> Round:
             failed_cases=failed,
             total_cases=result.total,
         )
-    if result.all_passed:
+    if result.all_passed or failed < 0:
         text = f"the result contradicts itself: {problem}; verify the pair again"
         kind = classes.Class("B", "B-Contradiction", (text,))
     else:
         kind = classes.of_verification(result)
-        text = grouping.text(result.failures, result.total, limit)
+        text = grouping.text(result.failures, result.total, limit, failed)
         if result.total == 0:
             text = "total_cases == 0: no case was run"
     groups = [

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DECIMALS = 4
-_MOST_DECIMALS = 15
 
 
 def number(value: object) -> float | None:
@@ -33,7 +32,7 @@ def _decimals(value: float) -> int:
     """Return how many decimals a figure needs: a latency of 0.002072 ms has six."""
     if value == 0 or abs(value) >= 0.1:  # noqa: PLR2004 - from here on four decimals hold four digits
         return DECIMALS
-    return min(DECIMALS - 1 - math.floor(math.log10(abs(value))), _MOST_DECIMALS)
+    return DECIMALS - 1 - math.floor(math.log10(abs(value)))
 
 
 def rounded(value: float | None) -> float | None:

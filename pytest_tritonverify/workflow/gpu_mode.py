@@ -92,7 +92,7 @@ def detect(
         raise files.FileError(
             f"there is no {data}: GPU-kernel mode ({why}) needs it, so put a file of that name "
             "there (torch.save of a dict with input_data, and gpu_output where there is one) or "
-            "name one with --pt-file",
+            "name one with --pt-file; what is no GPU kernel belongs into a folder of another name",
             missing=True,
         )
     reference, warning = _reference(folder, path.stem, gpu_perf_csv)

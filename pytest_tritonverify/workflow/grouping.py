@@ -86,7 +86,9 @@ def timeout_of(failures: Sequence[FailedCase]) -> str | None:
     return None
 
 
-def text(failures: Sequence[FailedCase], total: int, limit: int = LIMIT) -> str:
+def text(
+    failures: Sequence[FailedCase], total: int, limit: int = LIMIT, failed: int | None = None
+) -> str:
     """Return `verifier_error`: all failures, in at most about `limit` characters.
 
     A degeneration and a timeout begin with the documented words for them.
@@ -95,6 +97,7 @@ def text(failures: Sequence[FailedCase], total: int, limit: int = LIMIT) -> str:
         failures: all failed cases.
         total: number of cases, failed or not.
         limit: characters that the reader has room for.
+        failed: number of failed cases, where that is not the number of failures named.
     """
     groups = group(failures)
     lines: list[str] = []
@@ -109,7 +112,9 @@ def text(failures: Sequence[FailedCase], total: int, limit: int = LIMIT) -> str:
     elif seconds is not None:
         lines.append(timeout_text(seconds))
     if not fallbacks:
-        lines.append(f"{len(failures)} of {total} cases failed")
+        lines.append(f"{len(failures) if failed is None else failed} of {total} cases failed")
+    if failed is not None and failed != len(failures):
+        lines.append(f"(`failures` names {len(failures)})")
     shown = groups[:_SHOWN_GROUPS]
     heads = [_head(one) for one in shown if one not in fallbacks[:1]]
     rest = groups[_SHOWN_GROUPS:]

@@ -131,7 +131,7 @@ def of(work: WorkDir, wanted: int | None = None, gpu_perf_csv: Path | None = Non
     if failure is not None or one is None:
         return Outcome(work=work, failure=failure, round=one, result=entrance.result)
     warnings = list(entrance.warnings)
-    decisions = [(r, decision.decide_round(r, one.perf_result)) for r in work.opt_iterations]
+    decisions = [(r, decision.decide_round(work, r, one)) for r in work.opt_iterations]
     if not decisions:
         warnings.append("there is no round of Phase 4, which is not to be left out")
     best = _best(decisions)
@@ -167,9 +167,12 @@ def _failure(work: WorkDir, entrance: Assertion) -> Failure | None:
     rounds = _rounds(work.iterations)
     if not rounds:
         return Failure(GENERATION, "没有可用的验证结果", entrance.objections[0].message)
+    if rounds[-1].passed:
+        # Its counts are those of a pass, and something else speaks against it.
+        statement = entrance.objections[0].statement
+        return Failure(GENERATION, f"验证结果不可用：{statement}", entrance.last_error() or "")
     explained = explaining.explain(rounds)
-    last_error = rounds[-1].error or entrance.last_error() or ""
-    return Failure(GENERATION, _reason(len(work.iterations), explained), last_error)
+    return Failure(GENERATION, _reason(len(work.iterations), explained), rounds[-1].error)
 
 
 def _rounds(iterations: Sequence[Round]) -> list[explaining.Round]:
@@ -211,6 +214,9 @@ def _performance(one: Round, warnings: list[str]) -> Performance | None:
         found = performance.read(one.perf_result)
     except files.FileError as error:
         warnings.append(str(error))
+        return None
+    if found.is_of_other_code(one.implementation):
+        warnings.append(f"{one.perf_result} was measured with other code: its times don't count")
         return None
     disagreement = found.disagreement()
     if disagreement:

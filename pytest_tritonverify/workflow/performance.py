@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.results import result_file
 from pytest_tritonverify.workflow import figures, files
 
 if TYPE_CHECKING:
@@ -82,6 +83,12 @@ class Performance:
         if not isinstance(settings, dict) or settings.get("skip_framework") is not True:
             return None
         return figures.positive(settings.get("framework_latency_ms"))
+
+    def is_of_other_code(self, implementation: Path) -> bool:
+        """Say whether the report names code that it measured, and it is not this file's."""
+        sources = self.content.get("sources")
+        named = sources.get("implementation") if isinstance(sources, dict) else None
+        return isinstance(named, str) and named != result_file.digest(implementation)
 
     def disagreement(self) -> str | None:
         """Say where the geometric mean is not that of the cases, by more than its rounding."""

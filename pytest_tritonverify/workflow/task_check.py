@@ -159,8 +159,9 @@ def _first_difference(one: bytes, other: bytes) -> int:
 def _lost_cases(path: Path, ran: Ran) -> list[Finding]:
     """Compare the number of cases with that of the data file's lines."""
     count = task_source.case_count(path)
-    if not ran.tested or count is None or ran.tested >= count:
+    found = task_source.data_file(path)
+    if not ran.tested or found is None or count is None or ran.tested >= count:
         return []
-    data = path.with_suffix(".json").name
+    data = found.name
     text = f"{data} holds {count} cases, and the task makes {ran.tested}: were some left out?"
     return [Finding("cases_lost", text, path.name, severity="warning")]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify import case_file
+from pytest_tritonverify.discovery import TASK_SUFFIX
 from pytest_tritonverify.workflow.findings import Finding
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def _components(defined: dict[str, ast.stmt], path: Path) -> Iterator[Finding]:
         yield Finding("no_init_inputs", text, name)
     if GROUPS not in defined and INPUTS not in defined:
         text = f"there is neither `{GROUPS}()` nor `{INPUTS}()`"
-        own = path.with_suffix(".json")
-        if own.is_file():
+        own = data_file(path)
+        if own is not None:
             text += f": cases are made from {own.name}, which other verifiers don't do"
             yield Finding("no_inputs", text, name, severity="warning")
         else:
@@ -201,18 +202,30 @@ def _data_files(tree: ast.Module, path: Path) -> Iterator[Finding]:
         if not beside.is_file():
             text = f"there is no {beside.name} beside it: copy it with the task, byte for byte"
             yield Finding("no_data_file", text, path.name, node.lineno)
-        elif beside.stem != path.stem:
+        elif beside.name not in _data_names(path):
             text = f"its data file {beside.name} has another name than the task: {path.stem}.json"
             yield Finding("data_file_name", text, path.name, node.lineno, "warning")
-    own = path.with_suffix(".json")
-    if own.is_file():
+    own = data_file(path)
+    if own is not None:
         yield from _lines(own)
+
+
+def _data_names(path: Path) -> tuple[str, ...]:
+    """Return the names of a task's data file: its own, or its operator's."""
+    stems = (path.stem, path.stem.removesuffix(TASK_SUFFIX))
+    return tuple(dict.fromkeys(f"{stem}.json" for stem in stems))
+
+
+def data_file(path: Path) -> Path | None:
+    """Return the JSON file of a task's name beside it; None where there is none."""
+    places = (path.with_name(name) for name in _data_names(path))
+    return next((place for place in places if place.is_file()), None)
 
 
 def case_count(path: Path) -> int | None:
     """Return the number of cases in a task's data file; None where it has none, or no such form."""
-    own = path.with_suffix(".json")
-    if not own.is_file() or any(True for _ in _lines(own)):
+    own = data_file(path)
+    if own is None or any(True for _ in _lines(own)):
         return None
     try:
         return len(case_file.load_case_specs(own))

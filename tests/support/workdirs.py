@@ -256,7 +256,13 @@ class Builder:
             baseline / "verify" / "verify_result.json", verify / "verify_result_baseline.json"
         )
         chosen = [record(k) for k in range(1, self.cases + 1)] if records is None else records
-        write_json(verify / "verify_result_optimized.json", verify_result(chosen, op=self.op))
+        sources = {
+            "task": sha256(verify / f"{self.op}_torch.py"),
+            "data": None,
+            "implementation": sha256(verify / f"{self.op}_triton_optimized.py"),
+        }
+        content = verify_result(chosen, op=self.op, sources=sources)
+        write_json(verify / "verify_result_optimized.json", content)
         if (baseline / "perf_result.json").exists():
             shutil.copyfile(baseline / "perf_result.json", folder / "baseline_perf_result.json")
         if speedups is not None:

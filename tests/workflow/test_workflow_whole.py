@@ -326,3 +326,47 @@ def test_a_batch_tells_what_its_summaries_leave_out(tmp_path: Path, commands: Co
     assert "there is no" in problems["silu"]
     assert "is no JSON" in problems["tanh"]
     assert (tmp_path / "batch" / "batch_report.md").read_text("utf-8").count("❌ 失败") == 3
+
+
+def test_code_that_was_changed_after_its_verification_is_not_final(
+    work: Builder, commands: Commands
+) -> None:
+    passed = work.iteration(0)
+    edited = work.optimisation(0, passed, (9.0, 9.0, 9.0))
+    good = work.optimisation(1, passed, (2.0, 2.0, 2.0))
+    code = edited / "optimized_code.py"
+    code.write_text(code.read_text("utf-8") + "\n# changed\n", encoding="utf-8")
+    trimmed = work.optimisation(2, passed, (9.0, 9.0, 9.0))
+    (trimmed / "verify" / "softmax_torch.py").write_text("cases = 1\n", encoding="utf-8")
+    _, summary = commands.json("report", work.folder)
+    assert summary["perf_data"]["speedup_vs_torch"] == 2.0
+    final = work.folder / "softmax_generated.py"
+    assert final.read_bytes() == (good / "optimized_code.py").read_bytes()
+    for folder in (edited, trimmed):
+        paths = (passed / "perf_result.json", folder / "optimized_perf_result.json")
+        status, found = commands.json("decide", *paths)
+        assert (status, found["outcome"], found["reason"]) == (1, "failure", "not_verified")
+
+
+def test_times_of_other_code_do_not_count(work: Builder, commands: Commands) -> None:
+    passed = work.iteration(0)
+    folder = work.optimisation(0, passed)
+    for path in (passed / "perf_result.json", folder / "optimized_perf_result.json"):
+        report = json.loads(path.read_text("utf-8"))
+        report["sources"] = {"implementation": "0" * 64}
+        write_json(path, report)
+    answer = commands.run("report", work.folder)
+    assert "was measured with other code" in answer.err
+    data = summary_of(work)["perf_data"]
+    assert (data["avg_latency_ms"], data["speedup_vs_baseline"]) == (None, None)
+
+
+def test_a_baseline_that_was_made_slower_helps_nobody(work: Builder, commands: Commands) -> None:
+    passed = work.iteration(0, speedups=(3.0, 3.0, 3.0))
+    folder = work.optimisation(0, passed, (2.0, 2.0, 2.0))
+    path = folder / "baseline_perf_result.json"
+    report = json.loads(path.read_text("utf-8"))
+    report["speedup_vs_torch"] = 1.0
+    write_json(path, report)
+    _, summary = commands.json("report", work.folder)
+    assert summary["optimized"] is False
