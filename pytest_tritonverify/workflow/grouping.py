@@ -22,8 +22,13 @@ _HEAD = 240
 _SHOWN_GROUPS = 12
 _SHOWN_CASES = 3
 
-# Figures, shapes and addresses differ where the failure is the same.
-_FIGURES = re.compile(r"0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
+# Figures, shapes, dtypes and addresses differ where the failure is the same.
+_FIGURES = re.compile(
+    r"\[[\d, ]*\]|\btorch\.\w+|0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\bnan\b|\binf\b"
+)
+# What a message says of the cause helps more than what it lists.
+_TELLING = ("hint:", "where:", "likely cause:", "help:", "kernel:")
+_SHOWN_LINES = 8
 _TIMEOUT = re.compile(r"验证超时[（(]\s*([0-9.]+)\s*秒[）)]")
 
 
@@ -152,12 +157,13 @@ def _details(one: Group) -> list[str]:
         inputs = figures.inputs_text(failure.input_desc)
         metrics = failure.metrics or {}
         known = [
-            f"{name} {metrics[name]}"
-            for name in ("matched_ratio", "required_matched_ratio", "max_abs_diff", "MERE")
-            if figures.number(metrics.get(name)) is not None
+            f"{name} {figures.shown(value)}"
+            for name in ("matched_ratio", "max_abs_diff", "MERE", "violation_count")
+            if (value := figures.number(metrics.get(name))) is not None
         ]
         parts = [part for part in (inputs, ", ".join(known), failure.place) if part]
         if parts:
             lines.append(f"  case {failure.case_idx}: {'; '.join(parts)}")
-    first = one.members[0].error_msg.strip().splitlines()[1:]
-    return [*lines, *(f"  {line}" for line in first)]
+    rest = one.members[0].error_msg.strip().splitlines()[1:]
+    rest.sort(key=lambda line: not line.strip().lower().startswith(_TELLING))
+    return [*lines, *(f"  {line}" for line in rest[:_SHOWN_LINES])]

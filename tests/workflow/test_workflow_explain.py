@@ -85,15 +85,28 @@ def test_what_differs_in_figures_only_is_one_failure() -> None:
         failed(1, "AccuracyError", "AccuracyError: 3 of 8 elements differ, worst 1e-3"),
         failed(2, "AccuracyError", "AccuracyError: 12 of 80 elements differ, worst 0.5"),
         failed(3, "AssertionError", "AssertionError: shapes differ"),
+        failed(4, "AccuracyError", "AccuracyError: 1 of 5 elements differ, worst nan"),
     ]
     groups = grouping.group(found)
     assert [(one.error_type, one.cases) for one in groups] == [
-        ("AccuracyError", [1, 2]),
+        ("AccuracyError", [1, 2, 4]),
         ("AssertionError", [3]),
     ]
     text = grouping.text(found, 5)
-    assert "- AccuracyError, case 1-2: 3 of 8 elements differ, worst 1e-3" in text
+    assert "- AccuracyError, case 1-2, 4: 3 of 8 elements differ, worst 1e-3" in text
     assert "case 1: float16[1]" in text
+
+
+def test_shapes_and_dtypes_make_no_other_failure_and_causes_come_first() -> None:
+    words = (
+        "output (torch.{}, shape {}) is not accurate\n  worst:\n    [0, 1]: 3\n  where: all rows"
+    )
+    shapes = (("float32", "[8, 128]"), ("float16", "[4, 5, 100]"))
+    found = [failed(k, "AccuracyError", words.format(*one)) for k, one in enumerate(shapes, 1)]
+    (group,) = grouping.group(found)
+    assert group.cases == [1, 2]
+    text = grouping.text(found, 2)
+    assert text.index("where: all rows") < text.index("worst:")
 
 
 def test_a_traceback_says_what_it_is_about_in_its_last_line() -> None:
@@ -313,7 +326,7 @@ def test_the_documented_result_is_explained(tmp_path: Path, commands: Commands) 
 
 
 def test_an_explanation_can_be_as_short_as_asked(tmp_path: Path, commands: Commands) -> None:
-    long = "AccuracyError: wrong\n" + "\n".join(f"element {n}" for n in range(300))
+    long = "AccuracyError: wrong\n" + "\n".join(f"element {n} {'x' * 180}" for n in range(9))
     path = result(tmp_path, verify_result([record(1, "AccuracyError", long)]))
     _, short = commands.json("explain", path, "--limit", "400")
     _, full = commands.json("explain", path)
