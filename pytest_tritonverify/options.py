@@ -40,6 +40,7 @@ _PLAIN_INI = (
     "autotune",
     "masked_lanes",
     "interpreter_jobs",
+    "github_summary",
 )
 
 
@@ -128,6 +129,13 @@ def add_options(parser: pytest.Parser) -> None:
     for name, text in _SWITCHES:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
+    add(
+        "github-summary",
+        "Append the outcome in Markdown to the file that GITHUB_STEP_SUMMARY names (default where "
+        "it names one)",
+        action="store_const",
+        const=True,
+    )
     add(
         "allow-conftest",
         "Let pytest load the conftest.py and ini files that lie below a verify dir",

@@ -164,6 +164,6 @@ def _details(one: Group) -> list[str]:
         parts = [part for part in (inputs, ", ".join(known), failure.place) if part]
         if parts:
             lines.append(f"  case {failure.case_idx}: {'; '.join(parts)}")
-    rest = one.members[0].error_msg.strip().splitlines()[1:]
+    rest = [line for line in one.members[0].error_msg.strip().splitlines()[1:] if line.strip()]
     rest.sort(key=lambda line: not line.strip().lower().startswith(_TELLING))
     return [*lines, *(f"  {line}" for line in rest[:_SHOWN_LINES])]
