@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify.results.records import CRASH, FALLBACK, NOT_OBSERVED, NOT_RUN, TIMEOUT
+from pytest_tritonverify.results.records import CRASH, FALLBACK, NOT_RUN, TIMEOUT
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, VERIFIER
 from pytest_tritonverify.workflow import figures, grouping
 
@@ -166,8 +166,8 @@ def of_failure(failure: FailedCase) -> Class:
 def _environment(failure: FailedCase) -> str | None:  # noqa: PLR0911 - one sign after the other
     """Say what speaks for the environment, None where the code is to blame."""
     name, message, side = failure.error_type, failure.error_msg, failure.side
-    if side in (REFERENCE, VERIFIER) or name == NOT_OBSERVED:
-        return f"{name} is a failure of the {side or VERIFIER}, which no other kernel repairs"
+    if side in (REFERENCE, VERIFIER):
+        return f"{name} is a failure of the {side}, which no other kernel repairs"
     if name == TIMEOUT:
         if side == IMPLEMENTATION and failure.phase in _OWN_PHASES:
             return None

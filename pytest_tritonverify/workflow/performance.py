@@ -65,7 +65,7 @@ class Performance:
     def indices(self, name: str) -> list[int]:
         """Return one of the lists of abnormal cases."""
         found = self.content.get(name)
-        return [n for n in found if type(n) is int] if isinstance(found, list) else []
+        return [n for n in found if type(n) is int and n > 0] if isinstance(found, list) else []
 
     @property
     def in_mean(self) -> dict[int, Any]:

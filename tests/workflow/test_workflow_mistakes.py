@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_tritonverify.workflow import explaining, files, performance, verification
+from pytest_tritonverify.workflow import (
+    explaining,
+    files,
+    layout,
+    outcome,
+    performance,
+    reporting,
+    verification,
+)
 from tests.support.workdirs import Builder, write_json
+from tests.workflow.conftest import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,6 +149,37 @@ def test_any_json_for_a_report_is_read_or_refused(
         assert view.speedup is None or view.speedup > 0
         assert view.in_mean.keys() <= view.shapes.keys()
         assert view.given_framework_ms is None or view.given_framework_ms > 0
+
+
+@given(
+    st.dictionaries(result_keys, json_values | plausible, max_size=2),
+    st.dictionaries(perf_keys, json_values | plausible, max_size=2),
+    st.dictionaries(perf_keys, json_values | plausible, max_size=2),
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=50,
+)
+def test_whatever_results_hold_the_summary_keeps_to_its_schema(
+    tmp_path_factory: pytest.TempPathFactory,
+    in_result: dict[str, Any],
+    in_perf: dict[str, Any],
+    in_optimised: dict[str, Any],
+) -> None:
+    work = Builder(tmp_path_factory.mktemp("any") / "op")
+    passed = work.iteration(0)
+    optimised = work.optimisation(0, passed)
+    for path, changes in (
+        (passed / "verify" / "verify_result.json", in_result),
+        (passed / "perf_result.json", in_perf),
+        (optimised / "optimized_perf_result.json", in_optimised),
+    ):
+        write_json(path, {**json.loads(path.read_text("utf-8")), **changes})
+    found = outcome.of(layout.open_workdir(work.folder))
+    content, _ = reporting.write(found)
+    jsonschema.validate(content, schema("summary"))
+    assert not content["success"] or content["perf_data"]["passed_cases"] == 3
 
 
 def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:
