@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_tritonverify.workflow import assertion, layout
+from pytest_tritonverify.workflow import assertion, layout, surroundings
 from tests.support.workdirs import ENVIRONMENT, FAKE, Builder, record, sha256, write_json
 
 if TYPE_CHECKING:
@@ -172,6 +172,19 @@ def test_another_environment_voids_the_result(work: Builder) -> None:
         other = copy.deepcopy(ENVIRONMENT)
         other[section][key] = "0" * 64
         assert codes(work, other) == ["other_environment"]
+
+
+@pytest.mark.usefixtures("shared_host")
+def test_the_environment_of_now_is_asked_from_a_worker(work: Builder, commands: Commands) -> None:
+    work.iteration(0)
+    code, found = commands.json("gate", work.folder, "--no-summary")
+    assert (code, {o["code"] for o in found["objections"]}) == (1, {"other_environment"})
+    present, problem = surroundings.present()
+    assert (problem, present is None) == (None, False)
+    other = Builder(work.folder.parent / "here")
+    other.iteration(0, environment={**ENVIRONMENT, **(present or {})})
+    code, found = commands.json("gate", other.folder)
+    assert (code, found["objections"]) == (0, [])
 
 
 def test_a_fake_kernel_whose_result_tells_of_no_check_is_found(work: Builder) -> None:

@@ -112,6 +112,27 @@ def test_a_case_that_fails_is_told_with_its_line(tmp_path: Path, commands: Comma
 
 
 @pytest.mark.usefixtures("shared_host")
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("import os; os._exit(0)", "WorkerCrash: the process ended"),
+        ("import time; time.sleep(600)", "VerifyTimeout: 验证超时（3秒）"),
+    ],
+)
+def test_a_reference_that_leaves_or_hangs_is_told(
+    tmp_path: Path, commands: Commands, behaviour: str, message: str
+) -> None:
+    source = MULTI.replace('raise RuntimeError("no seven")', behaviour)
+    path = write(tmp_path, source, lines(1, 7, 2))
+    arguments = ("--device", "cpu", "--timeout", "3" if "sleep" in behaviour else "300")
+    code, report = commands.json("validate-task", path, *arguments)
+    assert code == 1
+    assert message in report["findings"][0]["message"]
+    # A slow machine may not get through the first case in the time.
+    assert report["cases_passed"] in ((0, 1) if "sleep" in behaviour else (2,))
+
+
+@pytest.mark.usefixtures("shared_host")
 def test_cases_that_get_lost_are_noticed(tmp_path: Path, commands: Commands) -> None:
     cut = MULTI.replace("if line.strip()]", "if line.strip()][:1]")
     _, report = commands.json(
