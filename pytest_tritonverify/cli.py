@@ -17,6 +17,7 @@ from pytest_tritonverify.cli_options import add_benchmark_options, add_verify_op
 from pytest_tritonverify.cli_pytest import measuring_options, run_pytest, verifying_options
 from pytest_tritonverify.degeneration import command
 from pytest_tritonverify.results import names
+from pytest_tritonverify.workflow import command as workflow_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,10 @@ def main(arguments: Sequence[str]) -> int:
         "compared, whatever came out; 1: anything else.",
     )
     compare_command.add_options(compare)
+    workflow_command.register(commands)
     options = parser.parse_args(arguments)
+    if hasattr(options, "run"):
+        return workflow_command.run(options)
     if options.command == "compare":
         return compare_command.run(options)
     if options.command == "validate":

@@ -193,6 +193,7 @@ class ActiveHooks:
         """Print the table of pairs."""
         if self._judging:
             terminal.summary(self._session, terminalreporter)
+            terminal.github_summary(self._session, terminalreporter)
 
 
 def _ours(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[VerifyItem]]:

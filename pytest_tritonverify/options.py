@@ -43,6 +43,7 @@ _PLAIN_INI = (
     "autotune",
     "masked_lanes",
     "interpreter_jobs",
+    "github_summary",
 )
 
 
@@ -132,6 +133,13 @@ def add_options(parser: pytest.Parser) -> None:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
     benchmark_options.add_options(group, parser)
+    add(
+        "github-summary",
+        "Append the outcome in Markdown to the file that GITHUB_STEP_SUMMARY names (default where "
+        "it names one)",
+        action="store_const",
+        const=True,
+    )
     add(
         "allow-conftest",
         "Let pytest load the conftest.py and ini files that lie below a verify dir",

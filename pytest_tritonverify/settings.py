@@ -22,6 +22,8 @@ EXECUTION_CHOICES = ("fail", "warn", "off")
 HIDDEN_STATE_CHOICES = ("fail", "off")
 STANDIN_CHOICES = ("auto", "npu", "cuda", "off")
 AUTOTUNE_CHOICES = ("first", "all")
+GITHUB_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+"""The variable with the file that a step of a GitHub job appends to."""
 MASKED_LANES_CHOICES = ("poison", "zero")
 
 
@@ -59,6 +61,7 @@ class Settings:
         masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
         interpreter_jobs: processes over which a long launch is spread on the CPU.
         in_process: run everything in the judge, for debuggers.
+        github_summary: file to which the outcome is appended in Markdown; None for none.
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
@@ -84,6 +87,7 @@ class Settings:
     masked_lanes: str = "poison"
     interpreter_jobs: int = field(default_factory=_cores)
     in_process: bool = False
+    github_summary: Path | None = None
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
@@ -144,6 +148,7 @@ class Settings:
             ),
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
             in_process=bool(given("in_process")),
+            github_summary=_github_summary(given("github_summary") or "auto", cwd),
             # Not from an ini file: one below a verify dir could allow itself.
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
@@ -213,6 +218,17 @@ def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(choices)}")
     return value
+
+
+def _github_summary(value: Any, cwd: Path) -> Path | None:
+    wanted = "on" if value is True else _choice("github_summary", value, ("auto", "on", "off"))
+    named = os.environ.get(GITHUB_SUMMARY_VARIABLE)
+    if wanted == "on" and not named:
+        raise SettingsError(
+            f"--verify-github-summary: {GITHUB_SUMMARY_VARIABLE} names no file; on GitHub every "
+            "step has one, elsewhere set it"
+        )
+    return cwd / named if named and wanted != "off" else None
 
 
 def _positive_seconds(value: Any) -> float:

@@ -97,6 +97,19 @@ def summary(session: VerifySession, reporter: Any) -> None:
         reporter.write_line(line)
 
 
+def github_summary(session: VerifySession, reporter: Any) -> None:
+    """Append the outcome to the page of a GitHub step, where there is one."""
+    path = session.settings.github_summary
+    if path is None or session.ledger is None:
+        return
+    # Elsewhere nobody needs it.
+    from pytest_tritonverify import github_summary
+
+    problem = github_summary.append(session, path)
+    if problem is not None:
+        reporter.write_line(f"warning: {problem}")
+
+
 def _aligned(cell: str, width: int, column: int) -> str:
     numeric = 2 <= column <= 4  # noqa: PLR2004 - cases, passed, seconds
     return cell.rjust(width) if numeric else cell.ljust(width)

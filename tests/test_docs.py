@@ -244,6 +244,7 @@ _PACKAGES_WITH_A_PAGE = (
     "probe",
     "standin",
     "timing",
+    "workflow",
 )
 
 

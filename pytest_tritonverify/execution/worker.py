@@ -29,6 +29,7 @@ ROLES = {
     "candidate": "pytest_tritonverify.execution.candidate",
     "environment": "pytest_tritonverify.execution.surroundings",
     "observer": "pytest_tritonverify.execution.observer",
+    "stored": "pytest_tritonverify.execution.stored",
 }
 
 

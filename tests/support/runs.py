@@ -85,7 +85,10 @@ class Runner:
         self._pytester = pytester
         self._monkeypatch = monkeypatch
         # What an outer pytest-xdist tells its workers does not concern the inner pytest.
-        for name in [n for n in os.environ if n.startswith("PYTEST_")]:
+        # A step's page on GitHub is the outer pytest's as well.
+        for name in [
+            n for n in os.environ if n.startswith("PYTEST_") or n == "GITHUB_STEP_SUMMARY"
+        ]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("COLUMNS", "160")
         monkeypatch.setenv(_MARK, uuid.uuid4().hex)

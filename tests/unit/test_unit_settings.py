@@ -36,7 +36,13 @@ UNSET_INI: dict[str, Any] = {
     "verify_keep_cache": False,
     "verify_cache_ab": False,
     "verify_hf32": False,
+    "verify_github_summary": "",
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
 
 def load(
@@ -162,3 +168,17 @@ def test_what_cannot_be_is_said(
 def test_a_second_cache_needs_a_first_one_and_processes(tmp_path: Path, other: str) -> None:
     with pytest.raises(SettingsError, match="leave one of them out"):
         load(tmp_path, {"verify_cache_ab": True, f"verify_{other}": True})
+
+
+def test_the_page_of_a_step_is_written_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingsError, match="GITHUB_STEP_SUMMARY names no file"):
+        load(tmp_path, {"verify_github_summary": True})
+    assert load(tmp_path).github_summary is None
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
+    assert load(tmp_path).github_summary == tmp_path / "step.md"
+    assert load(tmp_path, {"verify_github_summary": True}).github_summary is not None
+    assert load(tmp_path, ini={"verify_github_summary": "off"}).github_summary is None
+    with pytest.raises(SettingsError, match="none of auto, on, off"):
+        load(tmp_path, ini={"verify_github_summary": "perhaps"})
