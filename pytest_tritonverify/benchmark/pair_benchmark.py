@@ -7,8 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import starting
+from pytest_tritonverify.benchmark import gpu_reference
 from pytest_tritonverify.benchmark.case_benchmark import CaseBenchmark
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Process
+from pytest_tritonverify.workflow import gpu_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +46,8 @@ class PairBenchmark:
         self.device = device
         self.inputs = inputs
         self.choose = random.SystemRandom()
+        # Other values than the stored ones would have another golden.
+        self.rotated = not gpu_task.returns_stored_output(pair.task)
         self._spawn = spawn
         reference = starting.reference(pair, settings, device)
         # Nothing is poisoned, lanes that a masked load leaves undefined included.
@@ -72,6 +76,7 @@ class PairBenchmark:
             item_timeout: seconds that this may take; None: as long as verifying the pair may.
         """
         started = time.monotonic()
+        perf = gpu_reference.settings_of(self.pair.task, perf)
         limit = min(self.settings.timeout, item_timeout or self.settings.timeout)
         case = CaseBenchmark(self, case_idx, entry, perf, started + limit, f"{limit:g}秒")
         return case.measure(name, started)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark import aggregate, perf_file
+from pytest_tritonverify.benchmark import aggregate, gpu_reference, perf_file
 from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement
 from pytest_tritonverify.results import names, result_file
 from pytest_tritonverify.results.journal import Journal
@@ -96,10 +96,10 @@ class PerfAccount:
 
     def document(self, perf: PerfSettings, frequency: FrequencyReport | None) -> dict[str, Any]:
         """Return the report's content."""
-        return perf_file.document(
+        content = perf_file.document(
             self.pair.op,
             self.cases.values(),
-            perf,
+            gpu_reference.settings_of(self.pair.task, perf),
             environment={
                 **(self.environment or {"error": _UNKNOWN}),
                 "cmdline": {"triton_impl_name": self.pair.impl_name},
@@ -109,6 +109,7 @@ class PerfAccount:
             gate=self.gate,
             warnings=self.warnings,
         )
+        return gpu_reference.compared(self.pair.task, content)
 
 
 class PerfLedger:
