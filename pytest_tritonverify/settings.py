@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
+from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -45,6 +46,8 @@ class Settings:
         timeout: seconds that one pair may take.
         non_compute: outputs must agree bit for bit.
         exact_int: integer outputs of float inputs must agree exactly.
+        strict: outputs must pass the gates beyond the standard, and warnings are failures.
+        strict_limits: the gates' thresholds.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
         degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
@@ -67,6 +70,8 @@ class Settings:
     timeout: float = DEFAULT_TIMEOUT
     non_compute: bool = False
     exact_int: bool = False
+    strict: bool = False
+    strict_limits: StrictLimits = field(default_factory=StrictLimits)
     output: Path | None = None
     start: str = "auto"
     degeneration: str = "strict"
@@ -118,6 +123,8 @@ class Settings:
             timeout=_positive_seconds(timeout),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
+            strict=bool(given("strict")),
+            strict_limits=_limits(given("strict_limit") or ()),
             output=(cwd / output).absolute() if output else None,
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
@@ -166,6 +173,13 @@ def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(choices)}")
     return value
+
+
+def _limits(entries: Iterable[str]) -> StrictLimits:
+    try:
+        return StrictLimits().changed(entries)
+    except ValueError as error:
+        raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
 def _positive_seconds(value: Any) -> float:

@@ -184,6 +184,7 @@ def _session(
             {"non_compute": settings.non_compute},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
+            strictness=settings.strict_limits.to_json() if settings.strict else None,
         )
     return VerifySession(settings, activation, findings, engine, ledger)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
+from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +27,22 @@ def header(session: VerifySession) -> list[str]:
     lines = [f"tritonverify: {_count(len(pairs), 'pair')}, device {engine.device.name} ({where})"]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
+    if session.settings.strict:
+        changed = _changed_limits(session)
+        lines.append(f"tritonverify: strict: more is asked for than the standard does{changed}")
+    elif _changed_limits(session):
+        lines.append("tritonverify: warning: --verify-strict-limit does nothing by itself")
     if session.settings.keep_cache and not session.settings.fresh_cache:
         lines.append("tritonverify: warning: --verify-keep-cache does nothing by itself")
     lines += [f"tritonverify: {line}" for line in _half_pairs(session)]
     return lines
+
+
+def _changed_limits(session: VerifySession) -> str:
+    """Name the thresholds that are not the default ones."""
+    limits, default = session.settings.strict_limits.to_json(), StrictLimits().to_json()
+    changed = [f"{name}={limits[name]:g}" for name in limits if limits[name] != default[name]]
+    return f" ({', '.join(changed)})" if changed else ""
 
 
 def _half_pairs(session: VerifySession) -> list[str]:

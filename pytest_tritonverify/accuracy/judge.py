@@ -148,7 +148,7 @@ class _Judge:
     ) -> OutputVerdict:
         expected, got = tensors
         addressing = Addressing(golden.shape, complex_parts=expected.is_complex())
-        tally = _tally_for(expected.dtype)
+        tally = tally_for(expected.dtype)
         nonfinite = scan_floats(expected, got, tally)
         problems = nonfinite.problems(addressing)
         if problems:
@@ -160,7 +160,8 @@ class _Judge:
         return _decided(path, golden, route, tally.finding(addressing), cautions)
 
 
-def _tally_for(dtype: torch.dtype) -> FloatTally:
+def tally_for(dtype: torch.dtype) -> FloatTally:
+    """Return the rule for a floating-point or complex golden, which has taken in nothing yet."""
     name = dtype_name(dtype)
     limits = eco_limits(name)
     if limits is not None:

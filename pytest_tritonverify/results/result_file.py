@@ -31,7 +31,7 @@ CHECKS = ("degeneration", HIDDEN_STATE, "execution")
 ERROR_MSG_LIMIT = 2000
 
 
-def document(
+def document(  # noqa: PLR0913 - a file's sections
     op_name: str,
     records: Sequence[CaseRecord],
     environment: Mapping[str, Any],
@@ -41,6 +41,7 @@ def document(
     checks: Mapping[str, CheckRecord] | None = None,
     policies: Mapping[str, str] | None = None,
     in_process: bool = False,
+    strictness: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
 
@@ -55,6 +56,7 @@ def document(
             as passed, and what the comparators said stands in `cases` alone.
         policies: what becomes of failing checks, by name.
         in_process: the implementation ran in the judge's own process.
+        strictness: thresholds of what was asked for beyond the standard; None where nothing was.
     """
     checks, policies = checks or {}, policies or {}
     objection = objection_among(checks, records)
@@ -81,6 +83,7 @@ def document(
         "hidden_state": _probe(checks.get(HIDDEN_STATE)),
         "cases": [_case(record) for record in records],
         "sources": dict(sources),
+        "strictness": None if strictness is None else {"limits": dict(strictness)},
     }
     strict: dict[str, Any] = finite(content)
     return strict
