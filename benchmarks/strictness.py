@@ -24,7 +24,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.strict_corpus import corpus, is_real, judge  # noqa: E402 - the path comes first
+from tests.support.strict_corpus import corpus, is_real, judge
 
 if TYPE_CHECKING:
     from tests.support.strict_corpus import Outcome, Sample

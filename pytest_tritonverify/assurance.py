@@ -5,7 +5,7 @@ Imports torch: only a judge with something to compare imports this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.accuracy import Caution
@@ -95,35 +95,62 @@ def assured(
         strict: the thresholds, and the more precise golden.
     """
     precise = _by_path(strict)
-    judged, messages, scrutinies = [], [], {}
-    error_type: str | None = None
+    found = Assurance(())
     for output in outputs:
-        if output.path not in values or not output.passed:
-            judged.append(output)
-            continue
-        golden, actual = values[output.path]
-        exact: Any = strict.missing
-        if strict.precision is not None:
-            exact = f"in {strict.precision} the reference has no such output"
-            if output.path in precise:
-                exact = strict.precision, precise[output.path]
-        texts = [_as_failure(c) for c in output.cautions if c.code in _FAILING_CAUTIONS]
-        found = scrutiny.scrutinise(output, golden, actual, exact, strict.limits)
-        if found is not None:
-            scrutinies[output.path] = found.to_json()
-            texts += scrutiny.objections(output, found)
-        if texts:
-            turned = scrutiny.turned_down(output, texts)
-            error_type = error_type or STRICTNESS_ERROR
-            messages.append(turned.message)
-            judged.append(turned)
+        if output.path in values and output.passed:
+            found = _with(
+                found, output, values[output.path], _exact(output, precise, strict), strict
+            )
         else:
-            judged.append(output)
-    for caution in cautions:
-        if caution.code == "input_mutated":
-            error_type = error_type or INPUT_MUTATION
-            messages.append(f"{INPUT_MUTATION}: {caution.message}")
-    return Assurance(tuple(judged), (), tuple(messages), error_type, scrutinies)
+            found = replace(found, outputs=(*found.outputs, output))
+    if not all(output.passed for output in outputs):
+        found = replace(found, cautions=())
+    mutated = [caution for caution in cautions if caution.code == "input_mutated"]
+    messages = [f"{INPUT_MUTATION}: {caution.message}" for caution in mutated]
+    error_type = found.error_type or (INPUT_MUTATION if mutated else None)
+    return replace(found, messages=(*found.messages, *messages), error_type=error_type)
+
+
+def _with(
+    found: Assurance,
+    output: OutputVerdict,
+    values: tuple[Any, Any],
+    exact: tuple[str, object] | str,
+    strict: Strict,
+) -> Assurance:
+    """Add what is to be said about one output that the standard has accepted."""
+    golden, actual = values
+    texts = [_as_failure(c) for c in output.cautions if c.code in _FAILING_CAUTIONS]
+    seen = scrutiny.scrutinise(output, golden, actual, exact, strict.limits)
+    if seen is not None:
+        texts += scrutiny.objections(output, seen)
+        scrutinies = found.scrutinies | {output.path: seen.to_json()}
+        found = replace(found, scrutinies=scrutinies)
+    if seen is not None and seen.weak:
+        text = scrutiny.describe_nulls(output.path, seen.weak)
+        text += "" if seen.nulls else "; the strict rule does not"
+        caution = Caution(scrutiny.NON_DISCRIMINATING, text)
+        found = replace(found, cautions=(*found.cautions, caution))
+    if not texts:
+        return replace(found, outputs=(*found.outputs, output))
+    turned = scrutiny.turned_down(output, texts)
+    return replace(
+        found,
+        outputs=(*found.outputs, turned),
+        messages=(*found.messages, turned.message),
+        error_type=found.error_type or STRICTNESS_ERROR,
+    )
+
+
+def _exact(
+    output: OutputVerdict, precise: Mapping[str, Any], strict: Strict
+) -> tuple[str, object] | str:
+    """Return the more precise output with its precision, or why there is none."""
+    if strict.precision is None:
+        return strict.missing
+    if output.path not in precise:
+        return f"in {strict.precision} the reference has no such output"
+    return strict.precision, precise[output.path]
 
 
 def _as_failure(caution: Caution) -> str:

@@ -242,6 +242,7 @@ _PACKAGES_WITH_A_PAGE = (
     "observing",
     "probe",
     "standin",
+    "strictness",
 )
 
 

@@ -23,7 +23,7 @@ from pytest_tritonverify.accuracy.nonfinite import NonFinite, all_finite, non_fi
 from pytest_tritonverify.accuracy.offenders import Addressing
 
 from .formats import format_of
-from .limits import NULL_ROUNDOFFS, NULL_ROUNDOFFS_NARROW, NULL_SCALE, StrictLimits
+from .limits import NULL_ROUNDOFFS, NULL_ROUNDOFFS_NARROW, NULL_SCALE
 from .regions import edges
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class NullCandidate:
         return golden if self.region is None else golden[self.region.index]
 
 
-def candidates(golden: torch.Tensor, limits: StrictLimits) -> list[NullCandidate]:
+def candidates(golden: torch.Tensor) -> list[NullCandidate]:
     """Return the null candidates of a floating-point or complex golden."""
     return [
         NullCandidate("zeros", torch.zeros_like),
@@ -83,7 +83,7 @@ def candidates(golden: torch.Tensor, limits: StrictLimits) -> list[NullCandidate
         NullCandidate(f"golden * {NULL_SCALE}", scaled),
         *(
             NullCandidate(f"{region.name} blanked", torch.zeros_like, region)
-            for region in edges(golden, limits)
+            for region in edges(golden)
         ),
     ]
 
@@ -98,9 +98,7 @@ def scaled(values: torch.Tensor) -> torch.Tensor:
     return (measurable(values) * NULL_SCALE).to(values.dtype)
 
 
-def accepted_floats(
-    golden: torch.Tensor, finite: int, limits: StrictLimits | None = None
-) -> list[NullCandidate]:
+def accepted_floats(golden: torch.Tensor, finite: int) -> list[NullCandidate]:
     """Return the null candidates that the documented standard accepts, and that are wrong.
 
     A candidate that differs from the golden by no more than rounding may, such as zeros where
@@ -112,12 +110,10 @@ def accepted_floats(
     Args:
         golden: A floating-point or complex tensor of any strides.
         finite: How many of its numbers are finite; parts of complex elements count each.
-        limits: Thresholds; the defaults where it is None.
     """
-    limits = limits or StrictLimits()
     if finite == 0:
         return []
-    found = [null for null in candidates(golden, limits) if _accepted(null, golden, finite)]
+    found = [null for null in candidates(golden) if _accepted(null, golden, finite)]
     return _wrong_ones(found, golden) if found else []
 
 

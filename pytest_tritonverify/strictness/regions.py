@@ -13,8 +13,8 @@ from pytest_tritonverify.accuracy.floats import measurable
 
 if TYPE_CHECKING:
     from types import EllipsisType
-
-    from .limits import StrictLimits
+FEWEST = 8
+"""Elements that make a row or column worth being called one; as `StrictLimits.slice_elements`."""
 
 _TRIED = 64
 """Rows or columns that are looked at: an end of zeros is what it would be blanked to anyway."""
@@ -45,12 +45,11 @@ class Region:
         return (at >= self.low) & (at < self.high)
 
 
-def edges(golden: torch.Tensor, limits: StrictLimits) -> list[Region]:
+def edges(golden: torch.Tensor) -> list[Region]:
     """Return the last row and the last column that hold something else than zeros.
 
     Args:
         golden: A floating-point or complex tensor.
-        limits: Says how many elements make a row or column.
 
     Returns:
         None, one or two; none of an output without two axes, whose rows are single elements.
@@ -62,9 +61,9 @@ def edges(golden: torch.Tensor, limits: StrictLimits) -> list[Region]:
         return []
     rows = golden.numel() // columns
     found = []
-    if columns >= limits.slice_elements:
+    if columns >= FEWEST:
         found.append(_row(golden, rows, columns))
-    if rows >= limits.slice_elements:
+    if rows >= FEWEST:
         found.append(_column(golden, columns))
     return [region for region in found if region is not None]
 

@@ -37,12 +37,14 @@ class Scrutiny:
         missing: Why it was that; empty where there was a more precise one.
         gates: What each gate says; none for integers and booleans.
         nulls: Names of null candidates that pass the standard and all gates.
+        weak: Names of those that pass the standard.
     """
 
     golden: str
     missing: str
     gates: tuple[Gate, ...]
     nulls: tuple[str, ...]
+    weak: tuple[str, ...] = ()
 
     @property
     def broken(self) -> tuple[Gate, ...]:
@@ -111,7 +113,8 @@ def scrutinise(
     if not verdict.passed or expected is None or expected.numel() == 0:
         return None
     if verdict.category == "quant_fp_to_int":
-        return Scrutiny(REFERENCE, "", (), weaknesses(verdict, golden))
+        names = weaknesses(verdict, golden)
+        return Scrutiny(REFERENCE, "", (), nulls=names, weak=names)
     if verdict.category not in FLOAT_CATEGORIES or got is None:
         return None
     kind, reference = _reference(expected, precise)
@@ -127,11 +130,18 @@ def scrutinise(
     finite = verdict.metrics["total_finite"]
     assert isinstance(finite, int)  # noqa: S101 - as the metrics document it
     passing = []
-    for null in accepted_floats(expected, finite, limits):
+    weak = accepted_floats(expected, finite)
+    for null in weak:
         measured = measure(reference, size, expected, limits, null.piece)
         if all(gate.holds is not False for gate in gates.judge(measured, limits)):
             passing.append(null.name)
-    return Scrutiny(kind, reference.missing, tuple(found), tuple(passing))
+    return Scrutiny(
+        golden=kind,
+        missing=reference.missing,
+        gates=tuple(found),
+        nulls=tuple(passing),
+        weak=tuple(null.name for null in weak),
+    )
 
 
 def _reference(golden: torch.Tensor, precise: tuple[str, object] | str) -> tuple[str, Reference]:
