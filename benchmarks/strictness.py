@@ -24,7 +24,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.support.strict_corpus import corpus, is_real, judge
+from tests.support.strict_corpus import corpus, is_crude, is_real, judge
 
 if TYPE_CHECKING:
     from tests.support.strict_corpus import Outcome, Sample
@@ -58,13 +58,18 @@ def main() -> None:
 
 def print_table(outcomes: list[Outcome], *, markdown: bool) -> None:
     """Print false accepts and rejects by kind, and which gate found what."""
-    rows = [("kind", "outputs", "wrong by the standard", "wrong with strict")]
-    for right, title in ((False, "all wrong outputs"), (True, "all honest outputs")):
-        chosen = [outcome for outcome in outcomes if outcome.sample.right is right]
+    rows = [("kind", "outputs", "the standard errs", "strict errs")]
+    groups = (
+        ("all wrong outputs", [o for o in outcomes if not o.sample.right]),
+        ("all honest outputs", [o for o in outcomes if o.sample.right and not is_crude(o.sample)]),
+        ("", [o for o in outcomes if is_crude(o.sample)]),
+    )
+    for title, chosen in groups:
         for kind in dict.fromkeys(kind_of(outcome.sample) for outcome in chosen):
             alike = [outcome for outcome in chosen if kind_of(outcome.sample) == kind]
             rows += [_row(kind, alike)]
-        rows.append(_row(title, chosen))
+        if title:
+            rows.append(_row(title, chosen))
     for number, row in enumerate(rows):
         if markdown:
             print(f"| {' | '.join(row)} |")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.strict_corpus import DTYPES, corpus, is_real, judge
+from tests.support.strict_corpus import DTYPES, corpus, is_crude, is_real, judge
 from tests.support.strict_operators import OPERATORS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ CHOSEN = ("rms_norm", "small_matmul", "bmm", "column_mean")
 def test_honest_outputs_pass_and_wrong_ones_are_found(operator: Operator) -> None:
     outcomes = [judge(sample) for sample in corpus(SEED, [operator]) if is_real(sample)]
     assert {outcome.sample.dtype for outcome in outcomes} == set(DTYPES)
-    honest = [o for o in outcomes if o.sample.right and "throughout" not in o.sample.kind]
+    honest = [o for o in outcomes if o.sample.right and not is_crude(o.sample)]
     assert len(honest) >= 9
     for outcome in honest:
         assert outcome.strict, (outcome.sample.kind, outcome.sample.dtype, outcome.gates)

@@ -104,7 +104,7 @@ def _honest(
     for name, compute in operator.honest:
         yield f"reordered: {name}", compute(*loaded)
         if narrow:
-            yield f"reordered, half precision throughout: {name}", compute(*given)
+            yield f"half precision throughout: {name}", compute(*given)
 
 
 def _wrong(
@@ -119,6 +119,11 @@ def _wrong(
             yield "float32 task in half precision", inside
     if operator.name == "matmul" and golden.dtype != torch.bfloat16:
         yield "wrong algorithm: half-precision accumulator", half_accumulator(given[0], given[1])
+
+
+def is_crude(sample: Sample) -> bool:
+    """Tell whether every intermediate result was rounded to half precision."""
+    return "throughout" in sample.kind
 
 
 def is_real(sample: Sample) -> bool:
