@@ -5,6 +5,7 @@ Imports torch: only a judge with something to compare imports this module.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.accuracy import OutputVerdict
     from pytest_tritonverify.strictness.limits import StrictLimits
+
+logger = logging.getLogger("pytest_tritonverify")
 
 _FAILING_CAUTIONS = ("dtype_cast", "index_by_quantisation_rule")
 STRICTNESS_ERROR = "StrictnessError"
@@ -70,6 +73,17 @@ def weak_cases(
     """
     if not all(output.passed for output in outputs):
         return ()
+    try:
+        return _weak_cases(outputs, values)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        # A warning must not cost the verdict.
+        logger.warning("null candidates could not be judged: %s", error, exc_info=True)
+        return ()
+
+
+def _weak_cases(
+    outputs: Sequence[OutputVerdict], values: Mapping[str, tuple[Any, Any]]
+) -> tuple[Caution, ...]:
     found = []
     for output in outputs:
         golden, _ = values.get(output.path, (None, None))

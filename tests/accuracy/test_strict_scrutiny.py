@@ -14,9 +14,10 @@ from pytest_tritonverify.accuracy import (
     infer_input_type,
     judge_outputs,
 )
+from pytest_tritonverify.accuracy.dtypes import _KINDS
 from pytest_tritonverify.assurance import Strict, assured, weak_cases
 from pytest_tritonverify.strictness.limits import StrictLimits
-from pytest_tritonverify.strictness.scrutiny import objections, scrutinise
+from pytest_tritonverify.strictness.scrutiny import objections, scrutinise, weaknesses
 
 FLOATS = infer_input_type([torch.zeros(1)])
 
@@ -126,6 +127,22 @@ def test_a_changed_input_is_a_failure_of_its_own(exact: torch.Tensor) -> None:
     found = assured(outputs, {"output": (golden, golden)}, [caution], strict)
     assert found.error_type == "InputMutation"
     assert found.messages == ("InputMutation: the implementation changes input[0]",)
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("name", sorted(str(d).removeprefix("torch.") for d in _KINDS))
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (9, 10), (2, 9, 8)])
+def test_every_dtype_can_be_looked_at(name: str, shape: tuple[int, ...]) -> None:
+    golden = torch.ones(shape).to(getattr(torch, name))
+    outputs = judge_outputs(golden, golden, input_type=FLOATS, rules=Rules()).outputs
+    assert outputs[0].passed
+    found = weaknesses(outputs[0], golden)
+    assert not {"a permutation"} & set(found)
+    seen = scrutinise(outputs[0], golden, golden, "unknown")
+    if seen is not None:
+        assert seen.broken == ()
+        assert seen.weak == found
+    assert (seen is None) is (not golden.numel() or golden.dtype == torch.bool)
 
 
 def test_labels_of_two_classes_show_nothing() -> None:
