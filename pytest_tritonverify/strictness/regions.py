@@ -13,6 +13,7 @@ from pytest_tritonverify.accuracy.floats import measurable
 
 if TYPE_CHECKING:
     from types import EllipsisType
+
 FEWEST = 8
 """Elements that make a row or column worth being called one; as `StrictLimits.slice_elements`."""
 
