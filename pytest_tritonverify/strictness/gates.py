@@ -68,11 +68,13 @@ def tolerances(form: Format, golden: Golden, limits: StrictLimits) -> Tolerances
     """Scale a format's tolerance with the output.
 
     The standard's absolute part is a constant, below which everything passes. Here it shrinks
-    with the root mean square of the golden: `max(min(atol, rms * rtol), smallest subnormal)`;
-    and the limit of single elements with the greatest golden:
+    with the root mean square of the golden: `max(min(atol, rms * rtol), smallest subnormal)`,
+    plus what the reference's error and the ratio allowed make: a golden that is zero but for
+    rounding has no other size; and the limit of single elements with the greatest golden:
     `min(limit, cap_roundoffs * u * max + atol)`.
     """
     atol = max(min(form.atol, golden.rms * form.rtol), form.subnormal)
+    atol += limits.ratio(narrow=form.narrow) * golden.own_error
     cap = min(form.cap, limits.cap_roundoffs * form.roundoff * golden.greatest + atol)
     return Tolerances(atol, form.rtol, cap, limits.cap_tolerances)
 
@@ -122,7 +124,7 @@ def error_ratio(measured: Measured, limits: StrictLimits) -> Gate:
     limit = limits.ratio(narrow=form.narrow)
     if own is None:
         return _not_applied("error_ratio", measured, limit)
-    base = _floored(measured, own)
+    base = base_error(measured)
     ratio = measured.error / base if base else (math.inf if measured.error else 0.0)
     text = (
         f"the root mean square error against the float64 golden is {measured.error:.4g}, "
@@ -145,7 +147,7 @@ def bias(measured: Measured, limits: StrictLimits) -> Gate:
         return _not_applied("bias", measured, offset)
     if not magnitude:
         return Gate("bias", True, 0.0, 0.0, "the golden is zero")  # noqa: FBT003 - a field
-    scatter = _floored(measured, measured.own_error) * math.sqrt(measured.judged) / magnitude
+    scatter = base_error(measured) * math.sqrt(measured.judged) / magnitude
     limit = max(
         limits.ratio(narrow=measured.form.narrow) * abs(own),
         limits.bias_errors * scatter + offset,
@@ -173,11 +175,11 @@ def judge(measured: Measured, limits: StrictLimits) -> list[Gate]:
     return [gate(measured, limits) for gate in GATES]
 
 
-def _floored(measured: Measured, own: float) -> float:
+def base_error(measured: Measured) -> float:
     """Return the reference's error, or that of correct rounding where it errs by less."""
     form = measured.form
     floor = FLOOR_ROUNDOFFS * form.roundoff * measured.golden.rms
-    return max(own, floor, FLOOR_SUBNORMALS * form.subnormal)
+    return max(measured.own_error or 0.0, floor, FLOOR_SUBNORMALS * form.subnormal)
 
 
 def _not_applied(name: str, measured: Measured, limit: float) -> Gate:

@@ -39,6 +39,9 @@ NULL_ROUNDOFFS_NARROW = 2.0
 """The same for formats of up to 16 bits, where the final rounding dominates: two right outputs are
 0.8 roundoffs apart, and 1 % is 2.6 in bfloat16."""
 
+NULL_ERRORS = 2.0
+"""A null candidate that errs by no more than so many times what the reference does is right."""
+
 
 @dataclass(frozen=True)
 class StrictLimits:

@@ -33,6 +33,7 @@ class Golden:
         rms: The root mean square.
         magnitude: The sum of the magnitudes.
         judged: How many numbers there are.
+        own_error: The root mean square error of the reference's output.
         trusted: The reference's output agrees with the precise golden by the standard's tolerance
             in 99 % of the numbers; otherwise one of the two is not what it should be.
     """
@@ -41,6 +42,7 @@ class Golden:
     rms: float
     magnitude: float
     judged: int
+    own_error: float
     trusted: bool
 
 
@@ -120,6 +122,7 @@ def _size_up(reference: Reference) -> Golden:
     form = format_of(reference.golden.dtype)
     parts: list[tuple[float, float, float]] = []
     judged = agreeing = 0
+    own_norm = 0.0
     for _, (given, exact) in pieces((reference.golden, reference.precise)):
         own, true = wide(given), wide(exact)
         finite = torch.isfinite(own) & torch.isfinite(true)
@@ -130,14 +133,17 @@ def _size_up(reference: Reference) -> Golden:
         judged += true.numel()
         magnitudes = true.abs()
         error = own.sub(true).abs_()
+        own_norm = math.hypot(own_norm, float(torch.linalg.vector_norm(error)))
         agreeing += int(torch.count_nonzero(error <= magnitudes * form.rtol + form.atol))
         greatest = float(magnitudes.max())
         # Squares of numbers up to 1e308 don't overflow when they are scaled first.
         scaled = magnitudes.div_(greatest or 1.0)
         parts.append((greatest, float(scaled.sum()), float(scaled.square_().sum())))
     greatest = max((part[0] for part in parts), default=0.0)
+    own_error = own_norm / math.sqrt(judged or 1)
+    trusted = agreeing * 100 >= judged * 99
     if not greatest:
-        return Golden(0.0, 0.0, 0.0, judged, trusted=agreeing * 100 >= judged * 99)
+        return Golden(0.0, 0.0, 0.0, judged, own_error, trusted)
     squares = math.fsum(square * (top / greatest) ** 2 for top, _, square in parts)
     total = math.fsum(share * (top / greatest) for top, share, _ in parts)
     return Golden(
@@ -145,7 +151,8 @@ def _size_up(reference: Reference) -> Golden:
         rms=greatest * math.sqrt(squares / judged),
         magnitude=greatest * total,
         judged=judged,
-        trusted=agreeing * 100 >= judged * 99,
+        own_error=own_error,
+        trusted=trusted,
     )
 
 

@@ -10,7 +10,7 @@ from pytest_tritonverify.accuracy.prechecks import detached, value_of
 
 from . import gates
 from .formats import format_of
-from .limits import StrictLimits
+from .limits import NULL_ERRORS, StrictLimits
 from .measuring import Reference, measure, size_up
 from .nulls import FLOAT_CATEGORIES, accepted_floats, accepted_integers
 
@@ -37,7 +37,8 @@ class Scrutiny:
         missing: Why it was that; empty where there was a more precise one.
         gates: What each gate says; none for integers and booleans.
         nulls: Names of null candidates that pass the standard and all gates.
-        weak: Names of those that pass the standard.
+        weak: Names of those that pass the standard. What is as near to the precise golden as
+            the reference is no wrong output: zeros where the golden is zero but for rounding.
     """
 
     golden: str
@@ -131,8 +132,12 @@ def scrutinise(
     assert isinstance(finite, int)  # noqa: S101 - as the metrics document it
     passing = []
     weak = accepted_floats(expected, finite)
+    wrong = []
     for null in weak:
         measured = measure(reference, size, expected, limits, null.piece)
+        if not reference.missing and measured.error <= NULL_ERRORS * gates.base_error(measured):
+            continue
+        wrong.append(null.name)
         if all(gate.holds is not False for gate in gates.judge(measured, limits)):
             passing.append(null.name)
     return Scrutiny(
@@ -140,7 +145,7 @@ def scrutinise(
         missing=reference.missing,
         gates=tuple(found),
         nulls=tuple(passing),
-        weak=tuple(null.name for null in weak),
+        weak=tuple(wrong),
     )
 
 

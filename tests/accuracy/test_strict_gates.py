@@ -59,7 +59,9 @@ def oracle(
     rms = math.sqrt(math.fsum(exact[at] ** 2 for at in sized) / len(sized)) if sized else 0.0
     greatest = max((abs(exact[at]) for at in sized), default=0.0)
     magnitude = math.fsum(abs(exact[at]) for at in sized)
+    own_squares = math.fsum((own[at] - exact[at]) ** 2 for at in sized)
     scaled = max(min(atol, rms * rtol), subnormal)
+    scaled += ratio * math.sqrt(own_squares / max(len(sized), 1))
     cap = min(limit, 64 * u * greatest + scaled)
     failing, severity = [], 0.0
     for at in kept:
@@ -230,15 +232,18 @@ def test_each_gate_finds_what_it_is_there_for(normal: torch.Tensor) -> None:
 
 def test_each_threshold_can_be_set(normal: torch.Tensor) -> None:
     golden = normal.half()
+    # A reference without an error of its own, which nothing is scaled with.
+    exact = golden.double()
     row = golden.clone()
     row[-1] = 0
     loose = {"slice_failing": 1.0, "error_ratio_low": 1e6, "cap_tolerances": 1e6}
-    assert broken(golden, normal, row, **loose) == set()
-    assert broken(golden, normal, row, **loose, matched_ratio=1.0) == {"elements"}
-    assert broken(golden, normal, row, **(loose | {"slice_failing": 0.5})) == {"slices"}
-    assert broken(golden, normal, row, **(loose | {"cap_tolerances": 4.0})) == {"cap"}
+    loose["bias_roundoffs_low"] = 1e6
+    assert broken(golden, exact, row, **loose) == set()
+    assert broken(golden, exact, row, **loose, matched_ratio=1.0) == {"elements"}
+    assert broken(golden, exact, row, **(loose | {"slice_failing": 0.5})) == {"slices"}
+    assert broken(golden, exact, row, **(loose | {"cap_tolerances": 4.0})) == {"cap"}
     few = {"slice_failing": 0.5, "slice_elements": 1e6}
-    assert broken(golden, normal, row, **(loose | few)) == set()
+    assert broken(golden, exact, row, **(loose | few)) == set()
     scaled = (golden.float() * 0.99).half()
     unbiased = {"bias_roundoffs_low": 100.0, "error_ratio_low": 1e6}
     assert "bias" in broken(golden, normal, scaled)

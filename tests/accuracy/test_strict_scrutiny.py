@@ -145,6 +145,20 @@ def test_every_dtype_can_be_looked_at(name: str, shape: tuple[int, ...]) -> None
     assert (seen is None) is (not golden.numel() or golden.dtype == torch.bool)
 
 
+def test_a_golden_that_is_zero_but_for_rounding_can_be_met() -> None:
+    torch.manual_seed(0)
+    x = torch.full((4, 1000), 1 / 3) + torch.arange(4).reshape(4, 1)
+    exact = torch.zeros(4, 1000, dtype=torch.float64)
+    golden = x - x.sum(-1, keepdim=True) / 1000
+    noise = float(golden.square().mean().sqrt())
+    assert 0 < noise < 1e-6
+    for actual in (golden, torch.zeros_like(golden), -golden, golden * 5):
+        found = strictly(golden, actual, exact)
+        assert found.error_type is None, found.messages
+        assert found.cautions == ()
+    assert strictly(golden, golden + 20 * noise, exact).error_type == "StrictnessError"
+
+
 def test_labels_of_two_classes_show_nothing() -> None:
     labels = torch.tensor([0, 1, 1, 0])
     found = strictly(labels, labels.clone(), labels)
