@@ -8,23 +8,21 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import configurations, out_of_bounds, undefined_lanes
+from pytest_tritonverify import configurations, out_of_bounds, precise_golden, undefined_lanes
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
 from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_tritonverify.accuracy import OutputVerdict
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.comparison import Comparison
+    from pytest_tritonverify.comparison import Comparison, Strictness
     from pytest_tritonverify.configurations import Attempt
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
-    from pytest_tritonverify.explaining import Explanation
     from pytest_tritonverify.judge import PairJudge
+    from pytest_tritonverify.precise_golden import Precise
 
 logger = logging.getLogger("pytest_tritonverify")
 
@@ -55,6 +53,7 @@ class CaseRun:
         self._input_desc = entry.input_desc
         self._golden_device: str | None = None
         self._fds: list[int] = []
+        self._precise: Precise | None = None
         self.cause: BaseException | None = None
 
     def judge(self) -> CaseRecord:
@@ -81,6 +80,13 @@ class CaseRun:
         reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
         golden = self._take(reference.result(self._deadline, self._budget))
         self._note_golden(golden.message)
+        if self._judge.settings.strict:
+            self._precise = precise_golden.ask(
+                reference,
+                inputs,
+                golden,
+                lambda: self._take(reference.result(self._deadline, self._budget)),
+            )
         for attempt in attempts:
             record = self._concluded(attempt, inputs, golden)
             if attempt is attempts[0]:
@@ -206,11 +212,24 @@ class CaseRun:
                 ),
                 lambda line: logger.info("%s", line),
                 facts,
+                self._strictness(),
             )
         except (WireError, KeyError) as error:
             candidate.close()
             text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
             raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
+
+    def _strictness(self) -> Strictness | None:
+        from pytest_tritonverify.comparison import Parcel, Strictness
+
+        precise = self._precise
+        if precise is None:
+            return None
+        golden, answer = None, precise.answer
+        if answer is not None:
+            golden = Parcel(answer.message["result"], answer.fd)
+        limits = self._judge.settings.strict_limits
+        return Strictness(limits, precise.precision, golden, precise.missing)
 
     def _judged(self, comparison: Comparison, output: str) -> CaseRecord:
         return CaseRecord(
@@ -225,7 +244,7 @@ class CaseRun:
             error_type=comparison.error_type,
             error_msg=None if comparison.passed else comparison.message,
             metrics=comparison.metrics,
-            outputs=[_output_entry(o, comparison.explanations) for o in comparison.outputs],
+            outputs=[_output_entry(o, comparison) for o in comparison.outputs],
             warnings=[{"code": c.code, "message": c.message} for c in comparison.cautions],
             output=output,
         )
@@ -249,9 +268,9 @@ class CaseRun:
         )
 
 
-def _output_entry(output: OutputVerdict, explanations: Mapping[str, Explanation]) -> dict[str, Any]:
+def _output_entry(output: OutputVerdict, comparison: Comparison) -> dict[str, Any]:
     """Return an output's entry in the record."""
-    explanation = explanations.get(output.path)
+    explanation = comparison.explanations.get(output.path)
     return {
         "path": output.path,
         "passed": output.passed,
@@ -261,4 +280,5 @@ def _output_entry(output: OutputVerdict, explanations: Mapping[str, Explanation]
         "error_type": output.error_type,
         "metrics": dict(output.metrics) if output.metrics else None,
         "diagnosis": explanation.diagnosis.to_json() if explanation else None,
+        "strictness": comparison.scrutinies.get(output.path),
     }

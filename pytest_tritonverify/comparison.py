@@ -22,6 +22,7 @@ from pytest_tritonverify.accuracy import (
     judge_outputs,
 )
 from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
+from pytest_tritonverify.assurance import Assurance, Strict, assured, weak_cases
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.explaining import Explanation, explain
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.strictness.limits import StrictLimits
 
 logger = logging.getLogger("pytest_tritonverify")
 
@@ -54,8 +56,28 @@ class Parcel:
 
 
 @dataclass(frozen=True)
+class Strictness:
+    """What is asked for beyond the standard.
+
+    Attributes:
+        limits: thresholds of the gates.
+        precision: what the more precise golden was computed in; None where there is none.
+        golden: `outputs` and `changed` of it.
+        missing: why there is none.
+    """
+
+    limits: StrictLimits
+    precision: str | None = None
+    golden: Parcel | None = None
+    missing: str = ""
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """The verdict on one case: on its outputs, and on the inputs that both sides changed."""
+    """The verdict on one case: on its outputs, and on the inputs that both sides changed.
+
+    `scrutinies` holds what was found beyond the standard, by the output's path.
+    """
 
     outputs: tuple[OutputVerdict, ...]
     cautions: tuple[Caution, ...]
@@ -63,6 +85,7 @@ class Comparison:
     message: str
     metrics: dict[str, Any] | None
     explanations: dict[str, Explanation]
+    scrutinies: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -77,6 +100,7 @@ def compare(
     rules: Rules,
     log: Callable[[str], None],
     facts: RunFacts = _NOTHING_KNOWN,
+    strictness: Strictness | None = None,
 ) -> Comparison:
     """Judge one case.
 
@@ -87,6 +111,7 @@ def compare(
         rules: settings of the verdict.
         log: receives the documented log lines.
         facts: what is known of the implementation's run, for the explanation of a failure.
+        strictness: what is asked for beyond the standard; None where nothing is.
 
     Raises:
         wire.WireError: the implementation's process sent something that is no result.
@@ -118,19 +143,36 @@ def compare(
     failed = [verdict for verdict in verdicts if not verdict.passed]
     outputs = tuple(output for verdict in verdicts for output in verdict.outputs)
     explanations: dict[str, Explanation] = {}
+    places = pair_outputs(expected["outputs"], got["outputs"])
+    pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)} | mutated
     if failed:
-        places = pair_outputs(expected["outputs"], got["outputs"])
-        pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)}
         tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
-        explanations = _explained(outputs, {**pairs, **mutated}, tensors_in, facts)
+        explanations = _explained(outputs, pairs, tensors_in, facts)
+    beyond = _beyond_the_standard(outputs, pairs, cautions, strictness)
+    messages = [*(v.message for v in failed), *_told(explanations), *beyond.messages]
     return Comparison(
-        outputs=outputs,
-        cautions=tuple(cautions),
-        error_type=failed[0].error_type if failed else None,
-        message="\n".join([*(v.message for v in failed), *_told(explanations)]),
+        outputs=beyond.outputs,
+        cautions=(*cautions, *beyond.cautions),
+        error_type=failed[0].error_type if failed else beyond.error_type,
+        message="\n".join(messages),
         metrics=failed[0].metrics if failed else _first_metrics(main),
         explanations=explanations,
+        scrutinies=beyond.scrutinies,
     )
+
+
+def _beyond_the_standard(
+    outputs: tuple[OutputVerdict, ...],
+    pairs: dict[str, tuple[Any, Any]],
+    cautions: list[Caution],
+    strictness: Strictness | None,
+) -> Assurance:
+    """Warn of what the standard can't see, or where that is asked for turn it into failures."""
+    if strictness is None:
+        return Assurance(outputs, weak_cases(outputs, pairs))
+    golden = strictness.golden.open() if strictness.golden else None
+    strict = Strict(strictness.limits, strictness.precision, golden, strictness.missing)
+    return assured(outputs, pairs, cautions, strict)
 
 
 def _explained(

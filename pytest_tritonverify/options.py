@@ -24,6 +24,7 @@ _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
     ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
     ("hf32", "Judge float32 outputs by the limits of HF32, for runs with HF32 matmul enabled"),
+    ("strict", "Ask for more than the accuracy standard does, and fail on its warnings"),
     ("determinism", "Run each side twice on one case and warn where the runs differ"),
     ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
     ("fresh-cache", "Compile into an empty Triton cache of this run's own"),
@@ -129,6 +130,12 @@ def add_options(parser: pytest.Parser) -> None:
         "Processes over which long launches are spread, on the CPU (default: the cores)",
         metavar="N",
     )
+    add(
+        "strict-limit",
+        "With --verify-strict: set a threshold anew (repeatable)",
+        action="append",
+        metavar="NAME=VALUE",
+    )
     for name, text in _SWITCHES:
         add(name, text, action="store_const", const=True)
         parser.addini(f"verify_{name.replace('-', '_')}", text, type="bool", default=False)
@@ -146,7 +153,8 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
     )
     parser.addini("verify_dirs", "Folders in which pairs are searched", type="paths", default=[])
-    for name in ("op", "impl"):
-        parser.addini(f"verify_{name}", f"As --verify-{name}", type="args", default=[])
+    for name in ("op", "impl", "strict_limit"):
+        text = f"As --verify-{name.replace('_', '-')}"
+        parser.addini(f"verify_{name}", text, type="args", default=[])
     for name in _PLAIN_INI:
         parser.addini(f"verify_{name}", f"As --verify-{name.replace('_', '-')}", default="")

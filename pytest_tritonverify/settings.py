@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
+from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
@@ -50,6 +51,8 @@ class Settings:
         non_compute: outputs must agree bit for bit.
         exact_int: integer outputs of float inputs must agree exactly.
         hf32: float32 outputs are judged by the rows of hifloat32.
+        strict: outputs must pass the gates beyond the standard, and warnings are failures.
+        strict_limits: the gates' thresholds.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
         degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
@@ -76,6 +79,8 @@ class Settings:
     non_compute: bool = False
     exact_int: bool = False
     hf32: bool = False
+    strict: bool = False
+    strict_limits: StrictLimits = field(default_factory=StrictLimits)
     output: Path | None = None
     start: str = "auto"
     degeneration: str = "strict"
@@ -131,6 +136,8 @@ class Settings:
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
             hf32=bool(given("hf32")),
+            strict=bool(given("strict")),
+            strict_limits=_limits(given("strict_limit") or ()),
             output=(cwd / output).absolute() if output else None,
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
@@ -229,6 +236,13 @@ def _github_summary(value: Any, cwd: Path) -> Path | None:
             "step has one, elsewhere set it"
         )
     return cwd / named if named and wanted != "off" else None
+
+
+def _limits(entries: Iterable[str]) -> StrictLimits:
+    try:
+        return StrictLimits().changed(entries)
+    except ValueError as error:
+        raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
 def _positive_seconds(value: Any) -> float:

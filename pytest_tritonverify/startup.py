@@ -207,6 +207,7 @@ def _session(
             {"non_compute": settings.non_compute, **({"hf32": True} if settings.hf32 else {})},
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
+            strictness=settings.strict_limits.to_json() if settings.strict else None,
         )
     benchmarks = _benchmarks(config, settings, engine, keeper)
     return VerifySession(settings, activation, findings, engine, ledger, benchmarks)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import own_cache
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
+from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,11 @@ def header(session: VerifySession) -> list[str]:
     ]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
+    if session.settings.strict:
+        changed = _changed_limits(session)
+        lines.append(f"tritonverify: strict: more is asked for than the standard does{changed}")
+    elif _changed_limits(session):
+        lines.append("tritonverify: warning: --verify-strict-limit does nothing by itself")
     lines += [f"tritonverify: {line}" for line in _oddities(session)]
     return lines
 
@@ -47,6 +53,13 @@ def _oddities(session: VerifySession) -> list[str]:
     if problem is not None:
         found.append(f"warning: {problem}")
     return [*found, *_half_pairs(session)]
+
+
+def _changed_limits(session: VerifySession) -> str:
+    """Name the thresholds that are not the default ones."""
+    limits, default = session.settings.strict_limits.to_json(), StrictLimits().to_json()
+    changed = [f"{name}={limits[name]:g}" for name in limits if limits[name] != default[name]]
+    return f" ({', '.join(changed)})" if changed else ""
 
 
 def _half_pairs(session: VerifySession) -> list[str]:

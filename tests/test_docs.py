@@ -245,6 +245,7 @@ _PACKAGES_WITH_A_PAGE = (
     "standin",
     "timing",
     "workflow",
+    "strictness",
 )
 
 

@@ -61,7 +61,7 @@ def over_chunks(
     """
     total = golden.numel() * (2 if golden.is_complex() else 1)
     threads = min(MOST_THREADS, torch.get_num_threads(), total // FEWEST_PER_THREAD)
-    with _serial_operators():
+    with serial_operators():
         if threads < 2:  # noqa: PLR2004 - one thread is this one
             return [work(chunk_pairs(golden, actual))]
         bounds = [total * part // threads for part in range(threads + 1)]
@@ -72,7 +72,7 @@ def over_chunks(
 
 
 @contextmanager
-def _serial_operators() -> Iterator[None]:
+def serial_operators() -> Iterator[None]:
     """Keep operators on the thread that calls them; threads started meanwhile inherit that."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -106,7 +106,7 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     def scan(pieces: Iterator[Chunk]) -> tuple[FloatTally, NonFinite]:
         part, found = tally.fresh(), NonFinite()
         for piece in pieces:
-            _take_in(piece, part, found)
+            take_in(piece, part, found)
         return part, found
 
     nonfinite = NonFinite()
@@ -116,7 +116,8 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     return nonfinite
 
 
-def _take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
+def take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
+    """Feed a rule with one piece; see `scan_floats`."""
     start, golden, actual = piece
     same_dtype = golden.dtype == actual.dtype
     if same_dtype and same_bits(golden, actual):

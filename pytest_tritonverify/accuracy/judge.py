@@ -154,7 +154,7 @@ class _Judge:
     ) -> OutputVerdict:
         expected, got = tensors
         addressing = Addressing(golden.shape, complex_parts=expected.is_complex())
-        tally = _tally_for(self._format_text(golden))
+        tally = tally_for(self._format_text(golden))
         nonfinite = scan_floats(expected, got, tally)
         problems = nonfinite.problems(addressing)
         if problems:
@@ -166,11 +166,16 @@ class _Judge:
         return _decided(path, golden, route, tally.finding(addressing), cautions)
 
 
-def _tally_for(dtype: str) -> FloatTally:
-    name = dtype.removeprefix("torch.")
+def tally_for(dtype: torch.dtype | str) -> FloatTally:
+    """Return the rule for a floating-point or complex golden, which has taken in nothing yet.
+
+    Args:
+        dtype: The golden's dtype, or the text of the format whose limits stand in for it.
+    """
+    name = str(dtype).removeprefix("torch.")
     limits = eco_limits(name)
     if limits is not None:
-        return EcosystemTally(dtype, limits, FLOAT_FORMATS[name])
+        return EcosystemTally(str(dtype), limits, FLOAT_FORMATS[name])
     return NpuBenchmarkTally(npu_limits(name), cap_limits(name))
 
 

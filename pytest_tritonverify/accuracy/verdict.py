@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-ErrorType = Literal["AccuracyError", "AssertionError"]
+ErrorType = Literal["AccuracyError", "AssertionError", "StrictnessError"]
 
 Category = Literal[
     "eco_open_source",
@@ -23,7 +23,8 @@ class Caution:
 
     Attributes:
         code: A stable name: `dtype_cast`, `integer_width`, `index_by_quantisation_rule`,
-            `nothing_finite` or `nothing_compared`.
+            `nothing_finite`, `nothing_compared` or, from beside this package,
+            `non_discriminating` and `input_mutated`.
         message: The same for people, with the output's path.
     """
 
@@ -59,7 +60,8 @@ class OutputVerdict:
         dtype: The golden's, such as `torch.float32`; None for what is no tensor or number.
         shape: The golden's; None for what is no tensor or number.
         error_type: `AccuracyError` where a rule was broken, `AssertionError` where structure,
-            shape, kind, dtype or non-finite positions differ, None when passed.
+            shape, kind, dtype or non-finite positions differ, `StrictnessError` where what is
+            asked for beyond the standard does not hold, None when passed.
         message: The verdict for people; its first line stands on its own.
         metrics: JSON-able numbers of the rule that decided; empty where none did.
         cautions: Warnings about this output.

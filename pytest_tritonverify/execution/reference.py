@@ -165,6 +165,18 @@ class Reference:
         answer, result = running.run_case(side, request["case"], fd)
         return {**answer, "golden_device": self._device.name, "fallback": fallback}, result
 
+    def do_precise(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
+        """Run `Model` on the CPU in the precision `dtype`, whatever its own is."""
+        import torch
+
+        from pytest_tritonverify.execution.precise import Lift
+
+        with loading.working_in(self._path.parent):
+            cpu, lift = DEVICES["cpu"], Lift(getattr(torch, request["dtype"]))
+            model_class = self._loaded().model_class
+            side = running.Side(model_class, cpu, self._device, self._phase, lift)
+            return running.run_case(side, request["case"], fd)
+
     def _loaded(self) -> Task:
         if self._task is None:
             self._phase.enter("import")

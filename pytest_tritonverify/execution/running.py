@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_tritonverify.execution.devices import Device
+    from pytest_tritonverify.execution.precise import Lift
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
 
@@ -32,12 +34,14 @@ class Side:
         place: the device of the run ("cpu" for a golden on a machine with an accelerator).
         device: the session's device, whose generators are seeded too.
         phase: where to report progress.
+        lift: runs the model in another precision than its own, where it is given.
     """
 
     model_class: Any
     place: Device
     device: Device
     phase: Phase
+    lift: Lift | None = None
 
 
 def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any], int]:
@@ -61,7 +65,7 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
         call, outputs = _attempt(side, case, fd, differentiable=True)
     side.place.synchronize()
     side.phase.enter("transfer")
-    pristine = _arguments(tensors.unpack(case["call"], fd))
+    pristine = _call(side, tensors.unpack(case["call"], fd))
     packed = tensors.pack(
         {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
     )
@@ -76,17 +80,20 @@ def _attempt(
 ) -> tuple[Arguments, object]:
     """Return the inputs as the forward left them, and its outputs."""
     side.phase.enter("inputs")
-    call = _arguments(tensors.unpack(case["call"], fd, side.place.name))
+    call = _call(side, tensors.unpack(case["call"], fd, side.place.name))
     init = _arguments(tensors.unpack(case["init"], fd))
     side.phase.enter("build")
     side.device.seed()
     model = side.model_class(*init.args, **(init.kwargs or {}))
     if isinstance(model, torch.nn.Module):
         model = model.to(side.place.name)
+    if side.lift is not None:
+        side.lift.lift_model(model)
     side.phase.enter("forward")
     run = model if callable(model) else model.forward
     side.device.seed()
-    with torch.set_grad_enabled(differentiable):
+    precision = side.lift.forward() if side.lift is not None else contextlib.nullcontext()
+    with torch.set_grad_enabled(differentiable), precision:
         return call, run(*call.args, **(call.kwargs or {}))
 
 
@@ -115,6 +122,10 @@ def _readable(message: str) -> str:
         for kind in ("args", "kwargs"):
             message = message.replace(f"['{part}']['{kind}']", name)
     return message
+
+
+def _call(side: Side, tree: dict[str, Any]) -> Arguments:
+    return _arguments(tree if side.lift is None else side.lift.lifted(tree))
 
 
 def _arguments(tree: dict[str, Any]) -> Arguments:

@@ -117,6 +117,7 @@ class Ledger:
         cmdline: the options that the result file records.
         policies: what becomes of failing checks, by their name; results say so.
         in_process: nothing is isolated in this run; results say so.
+        strictness: thresholds of what is asked for beyond the standard; None where nothing is.
     """
 
     def __init__(
@@ -126,12 +127,14 @@ class Ledger:
         policies: Mapping[str, str] | None = None,
         *,
         in_process: bool = False,
+        strictness: Mapping[str, float] | None = None,
     ) -> None:
         self.accounts: dict[Path, PairAccount] = {}
         self._output = output
         self._cmdline = dict(cmdline)
         self._policies = dict(policies or {})
         self._in_process = in_process
+        self._strictness = strictness
 
     def account(self, pair: Pair) -> PairAccount:
         """Return a pair's account, opening it where there is none."""
@@ -300,6 +303,7 @@ class Ledger:
             policies=self._policies,
             in_process=self._in_process,
             cache_ab=account.cache_ab,
+            strictness=self._strictness,
         )
         try:
             result_file.make_folder(account.path.parent)

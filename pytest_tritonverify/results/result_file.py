@@ -43,6 +43,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
     policies: Mapping[str, str] | None = None,
     in_process: bool = False,
     cache_ab: Mapping[str, Any] | None = None,
+    strictness: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
 
@@ -58,6 +59,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
         policies: what becomes of failing checks, by name.
         in_process: the implementation ran in the judge's own process.
         cache_ab: what a second run on an empty Triton cache has shown; None where none was made.
+        strictness: thresholds of what was asked for beyond the standard; None where nothing was.
     """
     checks, policies = checks or {}, policies or {}
     objection = objection_among(checks, records)
@@ -85,6 +87,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
         "cases": [_case(record) for record in records],
         "sources": dict(sources),
         "cache_ab": None if cache_ab is None else dict(cache_ab),
+        "strictness": None if strictness is None else {"limits": dict(strictness)},
     }
     strict: dict[str, Any] = finite(content)
     return strict
