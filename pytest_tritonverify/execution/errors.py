@@ -196,7 +196,8 @@ def _marker(code: CodeType, frame: traceback.FrameSummary) -> str:
     Python knows columns from 3.11 on.
     """
     positions = getattr(code, "co_positions", None)
-    first, end = getattr(frame, "colno", None), getattr(frame, "end_colno", None)
+    first: int | None = getattr(frame, "colno", None)
+    end: int | None = getattr(frame, "end_colno", None)
     text = linecache.getline(frame.filename, frame.lineno or 0).rstrip()
     if positions is None or first is None or end is None or not text.isascii():
         return ""
