@@ -32,8 +32,8 @@ _BUILTINS = frozenset(dir(builtins)) | _OF_MODULES
 # By these a file can define names that nobody reads in it.
 _TRICKS = _words(
     """
-    __builtins__ __dict__ __globals__ __import__ __setattr__ builtins compile delattr eval exec
-    f_builtins f_globals f_locals globals importlib locals modules runpy vars
+    __builtins__ __dict__ __globals__ __setattr__ builtins delattr eval exec f_builtins f_globals
+    f_locals globals locals modules vars
     """
 )
 # What torch_npu adds to PyTorch, and what is meant for PyTorch itself.
