@@ -31,8 +31,11 @@ def in_call(host: Host, node: ast.AST) -> str:
     launched = host.found.without_grid.get(id(node.func))
     if launched is not None:
         return without_grid(launched[0])
+    for part in spelling.inwards(node.func):
+        if id(part) in host.lacking:
+            return host.lacking[id(part)]
     name = spelling.root(node.func)
-    return host.lacking.get(id(node.func)) or (host.names.undefined(name) if name else "")
+    return host.names.undefined(name) if name else ""
 
 
 def of_torch(host: Host, owner: str, name: str, node: ast.AST) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 TORCH = "torch"
 TENSOR = "torch.Tensor"
@@ -160,8 +160,15 @@ def _words_of(node: ast.AST) -> list[str]:
     return [node.name] if isinstance(node, ast.alias) else []
 
 
-def root(node: ast.AST) -> str | None:
-    """Return the name that an expression begins with: `f` in `f.run[grid](x)`."""
+def inwards(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield an expression and what it is made from: of `f.run[grid](x)` at last the name `f`."""
+    yield node
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else None
+        yield node
+
+
+def root(node: ast.AST) -> str | None:
+    """Return the name that an expression begins with: `f` in `f.run[grid](x)`."""
+    *_, last = inwards(node)
+    return last.id if isinstance(last, ast.Name) else None

@@ -83,6 +83,13 @@ MISTAKES = {
         .replace(b"doubles", b"double"),
         "AttributeError: `ModelNew` has no attribute `doubel`; did you mean `double`?",
     ),
+    "kernel of the model": (
+        model(
+            GRID.format("self.kernl[(8,)](x, out, x.numel(), BLOCK=256)"),
+            init="self.kernel = scale_kernel",
+        ),
+        "AttributeError: `ModelNew` has no attribute `kernl`; did you mean `kernel`?",
+    ),
     "function taken for a method": (
         model("return self.launch(x)"),
         (

@@ -24,7 +24,8 @@ def installed(owner: str) -> set[str]:
     value: object = importlib.import_module(module)
     for part in parts:
         value = getattr(value, part)
-    names = set(dir(value))
+    # Modules have names that their constructor sets.
+    names = set(dir(torch.nn.Module() if value is torch.nn.Module else value))
     if owner == "torch":
         names |= {module.name for module in pkgutil.iter_modules(torch.__path__)}
     return names
