@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pytest_tritonverify.settings import Settings
 
 CHECK = "degeneration"
-UNREADABLE = "SyntaxError"
-NO_MODEL = "MissingNameError"
 
 
 class Screening:
@@ -58,7 +56,7 @@ class Screening:
 
     def _screen(self, pair: Pair) -> CheckRecord:
         # Not before it is needed: a run that only lists its items does without.
-        from pytest_tritonverify.degeneration.check import check_source, unreadable
+        from pytest_tritonverify.degeneration.check import absent, check_source
 
         started = time.monotonic()
         settings = self._settings
@@ -71,8 +69,7 @@ class Screening:
                 policy="partial" if settings.degeneration == "partial" else "strict",
             )
         except OSError as error:
-            text = f"the file can't be read: {error.strerror or error}"
-            report = unreadable(pair.implementation.name, text)
+            report = absent(pair.implementation.name, error)
         record = CheckRecord(
             name=CHECK,
             status=PASSED,
@@ -83,15 +80,13 @@ class Screening:
 
     def _failed(self, record: CheckRecord, report: Report, pair: Pair) -> CheckRecord:
         regression_type = report.regression_type
-        if report.error is not None:
-            # No fault of that kind: the author will want to hear the parser's own words.
-            error_type, regression_type = UNREADABLE, None
-            text = report.error
-            if not text.startswith(f"{UNREADABLE}: "):
-                text = f"{UNREADABLE}: {text}"
-        elif report.missing_model:
-            error_type, regression_type = NO_MODEL, None
-            text = f"{NO_MODEL}: {pair.implementation.name} has no class `ModelNew`"
+        line = report.error_line
+        if report.error is not None or report.mistaken:
+            # No fault of that kind: the author will want to hear the words of Python.
+            regression_type = None
+            text = report.refusal_text()
+            error_type = text.partition(": ")[0]
+            line = line or next((m.line for m in report.mistakes if m.line), None)
         else:
             error_type = FALLBACK
             text = fallback_message(regression_type, report.to_text(notes=False))
@@ -102,7 +97,7 @@ class Screening:
             error_type=error_type,
             message=text,
             file=str(pair.implementation),
-            line=report.error_line or next((v.line for v in report.violations if v.line), None),
+            line=line or next((v.line for v in report.violations if v.line), None),
         )
 
 

@@ -15,6 +15,7 @@ from pytest_tritonverify.degeneration.frames import Frame, Summary
 from pytest_tritonverify.degeneration.host import Host
 from pytest_tritonverify.degeneration.kernels import examine
 from pytest_tritonverify.degeneration.machine import Machine
+from pytest_tritonverify.degeneration.spelling import Names
 from pytest_tritonverify.degeneration.values import (
     A_TENSOR,
     AN_OPAQUE,
@@ -50,41 +51,47 @@ class Analysis:
         kernels: all kernels that were seen, in the order of their lines.
         works: what each launched kernel does.
         missing: there is no such class.
+        idle: the model's class, where it has no `forward`.
         exhausted: the file is too entangled for the check.
-        module: the file's names.
+        module: the file's names and what they stand for.
+        names: all names that the file binds and mentions.
     """
 
     found: Findings
     module: Scope
+    names: Names
     kernels: list[Kernel] = field(default_factory=list)
     works: dict[Kernel, Work] = field(default_factory=dict)
     missing: bool = False
+    idle: ast.ClassDef | None = None
     exhausted: bool = False
 
 
-def analyse(source: Source, model: str) -> Analysis:
+def analyse(source: Source, model: str, *, partial: bool = False) -> Analysis:
     """Run a file, build its model and call it.
 
     Args:
         source: the file.
         model: the model's name.
+        partial: PyTorch may compute beside kernels.
     """
     tree = source.tree
     pool = Pool()
     found = Findings()
-    host = Host(pool, found)
+    names = Names(tree)
+    host = Host(pool, found, names, partial=partial)
     # A line makes some ten instructions, and functions are run for several kinds of arguments.
     machine = Machine(pool, host, most_steps=400 * len(source.lines) + 10_000)
     host.machine = machine
     machine.run_module(tree)
-    result = Analysis(found, machine.module)
+    result = Analysis(found, machine.module, names)
     for _ in range(_MOST_RUNS):
         machine.forget()
         entry = machine.module.names.get(model, NOTHING)
         if not entry:
             result.missing = True
             break
-        _run_model(host, machine, entry, tree)
+        result.idle = _run_model(host, machine, entry, tree)
         if not machine.dirty or machine.exhausted:
             break
     result.exhausted = machine.exhausted
@@ -94,14 +101,17 @@ def analyse(source: Source, model: str) -> Analysis:
     return result
 
 
-def _run_model(host: Host, machine: Machine, entry: Value, tree: ast.Module) -> None:
+def _run_model(host: Host, machine: Machine, entry: Value, tree: ast.Module) -> ast.ClassDef | None:
+    """Build a model and call it; return its class if that has nothing to be called."""
+    idle = None
     host.found.recording = False
     unknown = Arguments(rest=AN_OPAQUE)
     instances = machine.call(entry, unknown, tree)
     host.found.recording = True
     for atom in instances:
         if isinstance(atom, Instance):
-            _run_forward(host, machine, atom, tree)
+            if not _run_forward(host, machine, atom, tree):
+                idle = atom.kind.node
         else:
             machine.call(only(atom), Arguments(rest=_input(host, tree, "*")), tree)
     if host.hooks:
@@ -115,9 +125,11 @@ def _run_model(host: Host, machine: Machine, entry: Value, tree: ast.Module) -> 
         machine.put(handed, None, _input(host, tree, "launch"), known=False)
         for atom in list(host.later):
             machine.call(only(atom), calling.given(only(handed)), tree)
+    return idle if len(instances) == 1 else None
 
 
-def _run_forward(host: Host, machine: Machine, instance: Instance, tree: ast.Module) -> None:
+def _run_forward(host: Host, machine: Machine, instance: Instance, tree: ast.Module) -> bool:
+    """Call a model; say whether it has anything to be called."""
     entry = NOTHING
     for name in ("__call__", "forward"):
         machine.frames.append(_idle(machine))
@@ -140,6 +152,7 @@ def _run_forward(host: Host, machine: Machine, instance: Instance, tree: ast.Mod
             symbol = atom.receiver if isinstance(atom, Method) else atom
             if isinstance(symbol, Symbol) and symbol.site is not None:
                 host.found.is_tensor(only(symbol))
+    return bool(entry)
 
 
 def _idle(machine: Machine) -> Frame:

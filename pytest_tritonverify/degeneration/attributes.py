@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.degeneration import calling, tables
+from pytest_tritonverify.degeneration import calling, mistakes, tables
 from pytest_tritonverify.degeneration.values import (
     A_NUMBER,
     A_PERMUTED,
@@ -344,6 +344,8 @@ def of_instance(  # noqa: C901 - one branch for each kind
                     bound = bind(host, getter, atom, kind, node)
                     asked = calling.given(host.pool.constant(name))
                     result = join(result, calling.call(host, bound, asked, node))
+    if not result:
+        mistakes.lacking(host, atom.kind, name, node)
     return result or missing
 
 

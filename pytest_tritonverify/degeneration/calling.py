@@ -12,6 +12,7 @@ from pytest_tritonverify.degeneration import (
     elements,
     findings,
     foreign,
+    mistakes,
     tables,
     tensors,
 )
@@ -82,13 +83,18 @@ def call(host: Host, value: Value, arguments: Arguments, node: ast.AST) -> Value
 
 def _unknown(host: Host, value: Value, arguments: Arguments, node: ast.AST) -> Value:
     """Judge a call of something of which nothing is known."""
+    mistake = mistakes.in_call(host, node)
     handed = has_tensors(arguments)
     if not handed:
         for atom in arguments.all():
             if isinstance(atom, (Function, Bound)):
                 call(host, only(atom), given(AN_OPAQUE), node)
-        return suspect(host, arguments, _UNSEEN, node)
+        kind = findings.MISTAKE if mistake else findings.UNRESOLVED
+        return suspect(host, arguments, mistake or _UNSEEN, node, kind)
     if all(isinstance(a, Const) for a in value):
+        return AN_OPAQUE
+    if mistake:
+        host.report(findings.MISTAKE, node, mistake)
         return AN_OPAQUE
     host.report(findings.UNRESOLVED, node, _UNSEEN)
     return A_TENSOR
@@ -97,13 +103,19 @@ def _unknown(host: Host, value: Value, arguments: Arguments, node: ast.AST) -> V
 _UNSEEN = "what is called with tensors here can't be seen in the file"
 
 
-def suspect(host: Host, arguments: Arguments, reason: str, node: ast.AST) -> Value:
+def suspect(
+    host: Host,
+    arguments: Arguments,
+    reason: str,
+    node: ast.AST,
+    kind: str = findings.UNRESOLVED,
+) -> Value:
     """Take note of a call that is a violation if an input that it gets is a tensor."""
     symbols = symbols_in(deep(arguments.all()))
     if not symbols:
         return AN_OPAQUE
     symbol = derived(host.pool, node, symbols)
-    finding = Finding(findings.UNRESOLVED, node, "", reason, host.guarded)
+    finding = Finding(kind, node, "", reason, host.guarded)
     host.found.suspect(symbol, finding)
     return only(symbol)
 
@@ -195,6 +207,8 @@ def _layer(host: Host, atom: Layer, arguments: Arguments, node: ast.AST) -> Valu
 
 
 def _kernel(host: Host, atom: Kernel, arguments: Arguments, node: ast.AST) -> Value:
+    if host.found.recording and not host.guarded:
+        host.found.without_grid[id(node)] = (atom, node)
     return A_NUMBER
 
 

@@ -7,7 +7,7 @@ import contextlib
 import gc
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.degeneration import findings, lints
+from pytest_tritonverify.degeneration import findings, lints, slips
 from pytest_tritonverify.degeneration.analysis import (
     Analysis,
     analyse,
@@ -18,7 +18,14 @@ from pytest_tritonverify.degeneration.analysis import (
 )
 from pytest_tritonverify.degeneration.code import Code
 from pytest_tritonverify.degeneration.reading import Source, Unreadable, read
-from pytest_tritonverify.degeneration.report import Movement, Note, Policy, Report, Violation
+from pytest_tritonverify.degeneration.report import (
+    Mistake,
+    Movement,
+    Note,
+    Policy,
+    Report,
+    Violation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,29 +53,32 @@ _SUGGESTIONS = {
 
 
 def check_source(
-    source: bytes,
+    source: bytes | str,
     *,
     filename: str,
     non_compute: bool = False,
-    reference: bytes | None = None,
+    reference: bytes | str | None = None,
     policy: Policy = "strict",
 ) -> Report:
     """Check an implementation's source. Nothing is imported or run.
 
     Args:
-        source: the implementation.
+        source: the implementation, as a file's bytes or as text.
         filename: its name, for the report.
         non_compute: the task moves data only, so a kernel may do so as well.
         reference: the task's source. One that moves data only has the same effect.
         policy: `strict`: only kernels compute. `partial`: PyTorch may compute beside kernels that
             do real work.
+
+    Raises:
+        TypeError: a source is neither bytes nor text.
     """
     with _collector_paused():
         try:
             parsed = read(source)
         except Unreadable as error:
             return unreadable(filename, str(error), error.line, error.column, source)
-        result = analyse(parsed, MODEL)
+        result = analyse(parsed, MODEL, partial=policy == "partial")
         moving = _Moving(reference, given=non_compute)
         return _Judgement(parsed, result, moving, policy).report(filename)
 
@@ -87,9 +97,26 @@ def _collector_paused() -> Iterator[None]:
 
 
 def unreadable(
-    filename: str, reason: str, line: int = 0, column: int = 0, source: bytes = b""
+    filename: str,
+    reason: str,
+    line: int = 0,
+    column: int = 0,
+    source: bytes | str = b"",
+    *,
+    error_type: str = "SyntaxError",
+    suggestion: str = "",
 ) -> Report:
-    """Return the report on a file that could not be read: it holds no kernel."""
+    """Return the report on a file that could not be read: it holds no kernel.
+
+    Args:
+        filename: its name.
+        reason: why it could not be read.
+        line: where, from 1; 0 where the file as a whole is meant.
+        column: where, from 1.
+        source: what could be read.
+        error_type: the name of the failure.
+        suggestion: what to do; by default to make valid Python of it.
+    """
     checks: dict[str, dict[str, Any]] = {
         "triton_kernel_exists": {"passed": False, "kernels": [], "error": reason},
         "kernel_called_from_forward": {"passed": False, "called": []},
@@ -97,21 +124,47 @@ def unreadable(
         "kernel_does_compute": {"passed": False, "placeholders": []},
     }
     where = f" (line {line}, column {column})" if line else ""
+    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     return Report(
         filename,
         (1,),
         checks,
-        suggestion=f"Make the file valid Python first: {reason}{where}.",
+        suggestion=suggestion or f"Make the file valid Python first: {reason}{where}.",
         error=f"{reason}{where}",
+        error_type=error_type,
         error_line=line or None,
-        lines=tuple(source.decode("utf-8", "replace").split("\n")),
+        error_column=column,
+        lines=tuple(text.split("\n")),
     )
+
+
+def absent(filename: str, error: OSError) -> Report:
+    """Return the report on a file that is not there, or may not be read.
+
+    Args:
+        filename: its name.
+        error: what the operating system says.
+    """
+    cases: list[tuple[type[OSError], str, str]] = [
+        (FileNotFoundError, "there is no such file", _PATH),
+        (NotADirectoryError, "there is no such file: a part of its path is no folder", _PATH),
+        (IsADirectoryError, "this is a folder", "Name the implementation's file, not its folder."),
+        (PermissionError, "the file may not be read", "Change its permissions: chmod u+r."),
+    ]
+    other = (f"the file can't be read: {error.strerror or error}", _PATH)
+    told = [(reason, what) for kind, reason, what in cases if isinstance(error, kind)]
+    reason, suggestion = (told or [other])[0]
+    error_type = type(error).__name__
+    return unreadable(filename, reason, error_type=error_type, suggestion=suggestion)
+
+
+_PATH = "Check the path; a relative one starts from the current folder."
 
 
 class _Moving:
     """Whether moving data is the task, and which movement."""
 
-    def __init__(self, reference: bytes | None, *, given: bool) -> None:
+    def __init__(self, reference: bytes | str | None, *, given: bool) -> None:
         self.only = self.copies = given
         self.names: set[str] = set()
         self.casts = False
@@ -175,6 +228,10 @@ class _Judgement:
             types += [] if launched else [2]
             types += [3] if violations else []
             types += [] if does_compute else [4]
+        slip = slips.slips(result, self.source, self.names, filename, types)
+        mistakes = sorted({self._mistake(node, text) for node, text in slip.texts})
+        mistaken = slip.alone(types, violations)
+        violations = slip.left(violations) if mistaken else violations
         checks = {
             "triton_kernel_exists": {"passed": exists, "kernels": kernels},
             "kernel_called_from_forward": {"passed": launched, "called": called},
@@ -192,8 +249,9 @@ class _Judgement:
             tuple(violations),
             tuple(sorted(self._notes())),
             tuple(sorted(self._movements())),
-            " ".join(_SUGGESTIONS[n] for n in types),
-            missing_model=bool(self.result.missing),
+            slips.SUGGESTION if mistaken else " ".join(_SUGGESTIONS[n] for n in types),
+            mistakes=tuple(mistakes),
+            mistaken=mistaken,
             lines=self.source.lines,
         )
 
@@ -208,6 +266,8 @@ class _Judgement:
             reason = "no kernel is launched by code that ModelNew.forward reaches"
             if self.result.missing:
                 reason = "the file has no class ModelNew"
+            elif self.result.idle is not None:
+                reason = "ModelNew has no forward"
             elif self.result.found.empty_launches:
                 reason = "the only launches have an empty grid and run nothing"
             checks["kernel_called_from_forward"]["error"] = reason
@@ -226,6 +286,8 @@ class _Judgement:
         found = self.result.found
         violations = []
         for finding in found.found.values():
+            if finding.kind == findings.MISTAKE:
+                continue
             if finding.guarded and finding.kind not in (findings.EVASION, findings.REFERENCE):
                 continue
             if self.policy == "partial" and real and finding.kind == findings.TORCH:
@@ -256,6 +318,10 @@ class _Judgement:
             reason = f"PyTorch moves the data: `{reason}`"
         call = finding.call or self._text(finding.node)
         return Violation(line, column, call, reason, kind, _ADVICE[kind])
+
+    def _mistake(self, node: ast.AST, text: str) -> Mistake:
+        error_type, _, message = text.partition(": ")
+        return Mistake(*self._place(node), error_type, message)
 
     def _movements(self) -> set[Movement]:
         moved = set()

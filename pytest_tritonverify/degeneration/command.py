@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pytest_tritonverify import discovery
-from pytest_tritonverify.degeneration.check import check_source, unreadable
+from pytest_tritonverify.degeneration.check import absent, check_source
 
 
 def validate(path: str, *, as_json: bool = False, non_compute: bool = False) -> int:
@@ -28,7 +28,7 @@ def validate(path: str, *, as_json: bool = False, non_compute: bool = False) -> 
     try:
         source = file.read_bytes()
     except OSError as error:
-        report = unreadable(path, f"the file can't be read: {error.strerror or error}")
+        report = absent(path, error)
     else:
         report = check_source(
             source, filename=path, non_compute=non_compute, reference=_reference(file)

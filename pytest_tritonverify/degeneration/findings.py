@@ -17,6 +17,7 @@ HOST = "host"  # numpy or Python computes
 EVASION = "evasion"  # the check is led around
 REFERENCE = "reference"  # the task's own answer is used
 UNRESOLVED = "unresolved"  # it can't be seen what is called
+MISTAKE = "mistake"  # it can't work as written
 MOVEMENT = "movement"  # PyTorch moves data, where moving data is the task
 
 
@@ -62,6 +63,7 @@ class Findings:
         self.moved: dict[tuple[int, str], Finding] = {}
         self.launches: dict[tuple[object, ...], Launch] = {}
         self.empty_launches: dict[int, ast.AST] = {}
+        self.without_grid: dict[int, tuple[Kernel, ast.AST]] = {}
         self.pending: dict[Symbol, Finding] = {}
         self.tensors: set[Symbol] = set()
         self.numbers: set[Symbol] = set()
@@ -118,9 +120,17 @@ class Findings:
                 known.add(symbol)
                 todo.extend(symbol.items.values())  # elements of tensors are tensors
         # Symbols are made after their operands, and recorded in that order.
+        spoiled: set[Symbol] = set()
         for symbol, finding in self.pending.items():
-            if symbol in known or any(operand in known for operand in symbol.operands):
+            tensors = {operand for operand in symbol.operands if operand in known}
+            if symbol in known or tensors:
                 known.add(symbol)
+                if finding.kind == MISTAKE:
+                    spoiled.add(symbol)
+                elif tensors and tensors <= spoiled:
+                    # What can't work gives nothing to compute on; it fails the file itself.
+                    spoiled.add(symbol)
+                    continue
                 self.add(
                     finding.kind,
                     finding.node,

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import ast
 
     from pytest_tritonverify.degeneration.arguments import Arguments
+    from pytest_tritonverify.degeneration.spelling import Names
 
 SPECIAL = {
     name: f"__{stem}__"
@@ -77,12 +78,18 @@ class Host(Semantics):
     Attributes:
         found: where violations, movement and launches are recorded.
         later: functions that a launch calls: hooks of configurations, heuristics.
+        names: what the file binds and mentions.
+        partial: PyTorch may compute, so that it need not be known what it has.
+        lacking: attributes that instances of the file's classes don't have, by node.
         operators: functions that the file registers as operators of PyTorch, by `torch.ops` name.
     """
 
-    def __init__(self, pool: Pool, found: Findings) -> None:
+    def __init__(self, pool: Pool, found: Findings, names: Names, *, partial: bool) -> None:
         super().__init__(pool)
         self.found = found
+        self.names = names
+        self.partial = partial
+        self.lacking: dict[int, str] = {}
         self.later: dict[Atom, None] = {}
         self.hooks: dict[Atom, None] = {}
         self.operators: dict[str, Value] = {}

@@ -60,13 +60,22 @@ class Source:
         return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")) + 1
 
 
-def read(source: bytes) -> Source:
+def read(source: bytes | str) -> Source:
     """Parse a file.
+
+    Args:
+        source: its bytes, or its text; a text's own word on its encoding counts for nothing.
 
     Raises:
         Unreadable: it is no Python, or nested too deeply to be read.
+        TypeError: it is neither bytes nor text.
     """
-    text = _text(source)
+    if not isinstance(source, (bytes, str)):
+        raise TypeError(f"a source is bytes or str, not {type(source).__name__}")
+    if isinstance(source, str):
+        text = source = source.removeprefix("\ufeff")
+    else:
+        text = _text(source)
     try:
         with warnings.catch_warnings():
             # An odd escape in a string is not this check's business.

@@ -68,6 +68,23 @@ class Movement:
     call: str
 
 
+@dataclass(frozen=True, order=True)
+class Mistake:
+    """Something that can't work as written, and is no way around the check either.
+
+    Attributes:
+        line: from 1; 0 where the file as a whole is meant.
+        column: from 1, in characters.
+        error_type: the exception that Python or Triton would raise.
+        message: what is wrong, and what was probably meant.
+    """
+
+    line: int
+    column: int
+    error_type: str
+    message: str
+
+
 @dataclass(frozen=True)
 class Report:
     """What the static check says about a file.
@@ -77,12 +94,15 @@ class Report:
         regression_types: all documented types that apply, ascending.
         checks: the documented object: check name -> `passed` and details.
         violations: by line.
+        mistakes: by line.
         notes: by line; they fail nothing.
         movements: by line.
         suggestion: what to do, empty for a file that passes.
         error: why the file could not be read, else None.
+        error_type: the name of that failure.
         error_line: where in the file, if there.
-        missing_model: the file has no class `ModelNew`.
+        error_column: where in that line.
+        mistaken: nothing but mistakes keeps the file from passing.
         lines: the source, for the text.
     """
 
@@ -94,14 +114,17 @@ class Report:
     movements: tuple[Movement, ...] = ()
     suggestion: str = ""
     error: str | None = None
+    error_type: str = "SyntaxError"
     error_line: int | None = None
-    missing_model: bool = False
+    error_column: int = 0
+    mistakes: tuple[Mistake, ...] = ()
+    mistaken: bool = False
     lines: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def passed(self) -> bool:
-        """Whether no documented type applies."""
-        return not self.regression_types
+        """Whether no documented type applies, and the file can work as far as can be seen."""
+        return not self.regression_types and not self.mistakes
 
     @property
     def regression_type(self) -> int | None:
@@ -119,9 +142,12 @@ class Report:
             "regression_types": list(self.regression_types),
             "movements": [vars(m) for m in self.movements],
             "notes": [vars(n) for n in self.notes],
+            "mistakes": [vars(m) for m in self.mistakes],
         }
         if self.error is not None:
             document["error"] = self.error
+        elif self.mistaken:
+            document["error"] = self.refusal_text().partition("\n")[0]
         return document
 
     def to_text(self, *, notes: bool = True) -> str:
@@ -130,6 +156,10 @@ class Report:
         Args:
             notes: whether to show what fails nothing, too.
         """
+        if self.error is not None or self.mistaken:
+            error_type = self.refusal_text().partition(": ")[0]
+            end = [f"{self.filename}: failed: {error_type}", f"suggestion: {self.suggestion}"]
+            return "\n".join([*self._refused(), *end])
         # Type 3 is its violations.
         out = [
             f"{self.filename}: error: Type {number}: {self._detail(number)}"
@@ -140,6 +170,9 @@ class Report:
             out += self._place(violation.line, violation.column, f"error: {violation.reason}")
             if violation.advice:
                 out.append(f"  help: {violation.advice}")
+        for mistake in self.mistakes:
+            message = f"error: {mistake.error_type}: {mistake.message}"
+            out += self._place(mistake.line, mistake.column, message)
         if notes:
             for movement in self.movements:
                 message = f"note: `{movement.call}` moves data in PyTorch; no computation"
@@ -154,14 +187,46 @@ class Report:
             out += [f"{self.filename}: failed: {types}", f"suggestion: {self.suggestion}"]
         return "\n".join(out)
 
-    def _detail(self, number: int) -> str:
+    def refusal_text(self) -> str:
+        """Return why a file that can't be read, or is only mistaken, fails.
+
+        The first line says it all; the places follow as Python shows them.
+        """
+        mistakes = self.mistakes
         if self.error is not None:
-            return self.error
+            line, column = self.error_line or 0, self.error_column
+            text = self.error.removeprefix(f"{self.error_type}: ")
+            mistakes = (Mistake(line, column, self.error_type, text),)
+        out = []
+        for mistake in mistakes:
+            out.append(f"{mistake.error_type}: {mistake.message}")
+            if mistake.line:
+                out.append(f'  File "{self.filename}", line {mistake.line}')
+                out += self._shown(mistake.line, mistake.column)
+        return "\n".join(out)
+
+    def _refused(self) -> list[str]:
+        if self.error is not None:
+            where = (self.error_line or 0, self.error_column)
+            return self._place(*where, f"error: {self.error}")
+        out = []
+        for mistake in self.mistakes:
+            message = f"error: {mistake.error_type}: {mistake.message}"
+            out += self._place(mistake.line, mistake.column, message)
+        return out
+
+    def _detail(self, number: int) -> str:
         name = list(self.checks)[{1: 0, 2: 1, 3: 2, 4: 3}[number]]
         return str(self.checks[name].get("error") or TITLES[number])
 
     def _place(self, line: int, column: int, message: str) -> list[str]:
-        out = [f"{self.filename}:{line}:{column}: {message}"]
+        if not line:
+            return [f"{self.filename}: {message}"]
+        return [f"{self.filename}:{line}:{column}: {message}", *self._shown(line, column)]
+
+    def _shown(self, line: int, column: int) -> list[str]:
+        """Return a line of the source, and the caret under a column."""
+        out = []
         if 0 < line <= len(self.lines):
             text = self.lines[line - 1]
             shown = text.strip()[:_WIDTH]

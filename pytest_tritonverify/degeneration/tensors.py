@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.degeneration import calling, findings, tables
+from pytest_tritonverify.degeneration import calling, findings, mistakes, spelling, tables
 from pytest_tritonverify.degeneration.findings import Finding
 from pytest_tritonverify.degeneration.symbols import derived
 from pytest_tritonverify.degeneration.values import (
@@ -91,6 +91,10 @@ def _tensor_method(
     result = _placed(host, name, receiver, arguments, node)
     if result is not None:
         return result
+    mistake = mistakes.of_torch(host, spelling.TENSOR, name, node)
+    if mistake:
+        host.report(findings.MISTAKE, node, mistake)
+        return AN_OPAQUE
     if name in tables.GATHERS:
         host.moves(node, name, "gather")
     callee = "operator" if name in _OPERATORS else "tensor method"
@@ -188,6 +192,10 @@ def function(host: Host, name: str, arguments: Arguments, node: ast.AST) -> Valu
         return _unbound(host, last, arguments, node)
     if last in tables.GATHERS:
         host.moves(node, name, "gather")
+    mistake = mistakes.of_torch(host, name.rpartition(".")[0], last, node)
+    if mistake:
+        host.report(findings.MISTAKE, node, mistake)
+        return AN_OPAQUE
     for atom in calling.deep(arguments.all()):
         if type(atom).__name__ in ("Function", "Bound", "Prepared", "Instance"):
             calling.call(host, only(atom), arguments.after(1), node)

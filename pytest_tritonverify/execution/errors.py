@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from types import CodeType
 
 # Enough for any honest message; a result keeps less, both ends of it.
 _MESSAGE_LIMIT = 20_000
@@ -148,17 +149,15 @@ def _traceback(error: BaseException, user_files: Collection[str]) -> str:
     """Render the frames from the first user frame on; runs of other people's frames collapse."""
     if isinstance(error, SyntaxError):
         return _syntax_error(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    first = next(
-        (i for i, frame in enumerate(frames) if _is_user(frame.filename, user_files)), None
-    )
-    if first is None:
+    frames = _frames(error, user_files)
+    users = [i for i, (_, frame) in enumerate(frames) if _is_user(frame.filename, user_files)]
+    if not users:
         return ""
     lines: list[str] = []
     foreign = 0
     last = len(frames) - 1
-    for index, frame in enumerate(frames[first:], first):
-        user = _is_user(frame.filename, user_files)
+    for index, (code, frame) in enumerate(frames[users[0] :], users[0]):
+        user = index in users
         if not user and index != last:
             foreign += 1
             continue
@@ -169,7 +168,54 @@ def _traceback(error: BaseException, user_files: Collection[str]) -> str:
         lines.append(f"  {where}:{frame.lineno} in {frame.name}")
         if frame.line:
             lines.append(f"    {clip(frame.line, _LINE_LIMIT)}")
+            marker = _marker(code, frame) if index == users[-1] else ""
+            lines += [f"    {marker}"] if marker else []
     return printable("\n".join(_shortened(lines)))
+
+
+def _frames(
+    error: BaseException, user_files: Collection[str]
+) -> list[tuple[CodeType, traceback.FrameSummary]]:
+    """Return an exception's frames, and those of its causes where user code raised them.
+
+    Triton's interpreter raises an error of its own from that of a kernel: the kernel's line stands
+    in the cause alone.
+    """
+    found = []
+    for link in (error, *_causes(error, implicit=False)):
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(link.__traceback__)]
+        frames = traceback.extract_tb(link.__traceback__)
+        if link is error or any(_is_user(frame.filename, user_files) for frame in frames):
+            found += list(zip(codes, frames, strict=False))
+    return found
+
+
+def _marker(code: CodeType, frame: traceback.FrameSummary) -> str:
+    """Return the carets under the part of a line that raised; nothing where that is unknown.
+
+    Python knows columns from 3.11 on.
+    """
+    positions = getattr(code, "co_positions", None)
+    first: int | None = getattr(frame, "colno", None)
+    end: int | None = getattr(frame, "end_colno", None)
+    text = linecache.getline(frame.filename, frame.lineno or 0).rstrip()
+    if positions is None or first is None or end is None or not text.isascii():
+        return ""
+    if getattr(frame, "end_lineno", None) != frame.lineno:
+        end = len(text)
+    start = len(text) - len(text.lstrip())
+    if not start <= first < end <= min(len(text), _LINE_LIMIT) or end - first >= len(text) - start:
+        return ""
+    for line, _, column, _ in positions():
+        # A kernel that stands in another function is compiled without its indentation.
+        shown = linecache.getline(frame.filename, line or 0)
+        if (
+            line != code.co_firstlineno
+            and column is not None
+            and column < len(shown) - len(shown.lstrip())
+        ):
+            return ""
+    return " " * (first - start) + "^" * (end - first)
 
 
 def _syntax_error(error: SyntaxError) -> str:

@@ -11,16 +11,18 @@ from pytest_tritonverify.degeneration.findings import Findings
 from pytest_tritonverify.degeneration.host import Host, canonical
 from pytest_tritonverify.degeneration.machine import Machine
 from pytest_tritonverify.degeneration.reading import read
+from pytest_tritonverify.degeneration.spelling import Names
 from pytest_tritonverify.degeneration.values import Pool
 
 
 def value_of(code: str) -> str:
     """Return what `y` stands for after some code, each atom as text."""
     pool = Pool()
-    host = Host(pool, Findings())
+    tree = read(code).tree
+    host = Host(pool, Findings(), Names(tree), partial=False)
     machine = Machine(pool, host, most_steps=100_000)
     host.machine = machine
-    machine.run_module(read(code.encode()).tree)
+    machine.run_module(tree)
     return " or ".join(sorted(map(repr, machine.module.names["y"])))
 
 

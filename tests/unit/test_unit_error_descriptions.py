@@ -289,7 +289,60 @@ def test_the_cause_is_the_place_of_a_failure_that_somebody_wrapped(
     wrapped = RuntimeError("wrapped elsewhere")
     wrapped.__cause__ = cause
     found = described(wrapped, tmp_path)
-    assert (found["line"], found["traceback"]) == (3, "")
+    assert found["line"] == 3
+    # The place that the header names is what the traceback shows.
+    shown = "  user.py:3 in <module>\n    raise KeyError('n')"
+    assert found["traceback"] == shown
+
+
+WRAPPING = """import json
+
+def kernel():
+    offsets = 1 + json.loads('nonsense')
+
+def launch():
+    try:
+        kernel()
+    except ValueError as error:
+        raise RuntimeError(repr(error)) from error
+
+launch()
+"""
+
+
+def test_the_traceback_ends_where_the_cause_was_raised(
+    raised: Callable[[str], BaseException], tmp_path: Path
+) -> None:
+    lines = described(raised(WRAPPING), tmp_path)["traceback"].splitlines()
+    users = [line for line in lines if line.startswith("  user.py:")]
+    assert users[-1] == "  user.py:4 in kernel"
+    at = lines.index(users[-1])
+    assert lines[at + 1] == "    offsets = 1 + json.loads('nonsense')"
+    if sys.version_info >= (3, 11):
+        assert lines[at + 2] == "                  ^^^^^^^^^^^^^^^^^^^^^^"
+        assert sum("^" in line for line in lines) == 1
+
+
+def test_without_its_indentation_a_kernel_has_no_caret(
+    raised: Callable[[str], BaseException], tmp_path: Path
+) -> None:
+    # As Triton's interpreter compiles a kernel that stands in another function.
+    source = """def make():
+        def kernel():
+            offsets = 1 + missing
+            return offsets
+        import ast, inspect, textwrap
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kernel)))
+        ast.increment_lineno(tree, kernel.__code__.co_firstlineno - 1)
+        names = {}
+        exec(compile(tree, kernel.__code__.co_filename, 'exec'), names)
+        names['kernel']()
+
+make()
+"""
+    found = described(raised(source), tmp_path)
+    assert "    offsets = 1 + missing" in found["traceback"].splitlines()
+    assert "^" not in found["traceback"]
 
 
 def test_without_user_frames_there_is_no_place(tmp_path: Path) -> None:
@@ -309,7 +362,7 @@ def test_a_deep_recursion_is_shortened_in_the_middle(
     assert len(lines) < 50
     assert lines[0] == "  user.py:4 in <module>"
     assert any(re.fullmatch(r"  \.\.\. \d+ lines left out", line) for line in lines)
-    assert lines[-1] == "    return down(n + 1)"
+    assert [line for line in lines if "^" not in line][-1] == "    return down(n + 1)"
 
 
 def test_a_long_line_of_code_is_clipped(
