@@ -75,6 +75,11 @@ def _add_verify_options(parser: argparse.ArgumentParser) -> None:
         "--output", help="result file (default: verify_result[_<x>].json in the folder)"
     )
     parser.add_argument("--non-compute", action="store_true", help="outputs must agree bit for bit")
+    parser.add_argument(
+        "--exact-int",
+        action="store_true",
+        help="32- and 64-bit integers of float inputs must be exact, not within 1",
+    )
     parser.add_argument("--fresh-cache", action="store_true", help="use an empty Triton cache")
     parser.add_argument("--keep-cache", action="store_true", help="with --fresh-cache: keep it")
     parser.add_argument("--device", default=None, help="auto, npu, cuda or cpu (default: auto)")
@@ -168,7 +173,7 @@ def _pytest_options(options: argparse.Namespace, folder: Path, output: Path) -> 
     ]
     if options.device:
         chosen.append(f"--verify-device={options.device}")
-    switches = ("non_compute", "fresh_cache", "keep_cache")
+    switches = ("non_compute", "exact_int", "fresh_cache", "keep_cache")
     chosen += [f"--verify-{n.replace('_', '-')}" for n in switches if getattr(options, n)]
     return chosen
 

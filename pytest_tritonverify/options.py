@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # name, help, and what argparse needs beyond that. Each has an ini value `verify_<name>`.
 _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
-    ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("exact-int", "Judge 32- and 64-bit integers of floating-point inputs exactly, not within 1"),
     ("determinism", "Run each side twice on one case and warn where the runs differ"),
     ("in-process", "Run everything in pytest's own process, for debuggers; isolates nothing"),
     ("fresh-cache", "Compile into an empty Triton cache of this run's own"),

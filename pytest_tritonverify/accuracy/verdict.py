@@ -23,7 +23,7 @@ class Caution:
 
     Attributes:
         code: A stable name: `dtype_cast`, `integer_width`, `index_by_quantisation_rule`,
-            `nothing_finite` or `nothing_compared`.
+            `one_sided_rounding`, `nothing_finite` or `nothing_compared`.
         message: The same for people, with the output's path.
     """
 
