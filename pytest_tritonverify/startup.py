@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.discovery import Findings
     from pytest_tritonverify.settings import Settings
@@ -33,6 +36,33 @@ def concerns_us(config: pytest.Config) -> bool:
             if name.endswith(".py")
         )
     )
+
+
+def overlooked(config: pytest.Config, stats: Mapping[str, Any]) -> list[str]:
+    """Return a line for folders of pairs that a run without tests was asked to look into.
+
+    Args:
+        config: of a run that has collected nothing.
+        stats: the terminal reporter's, which know what was deselected.
+    """
+    if concerns_us(config) or stats.get("deselected"):
+        return []
+    from pytest_tritonverify import discovery
+    from pytest_tritonverify.settings import absolute
+
+    cwd = config.invocation_params.dir
+    given = config.known_args_namespace.file_or_dir or ["."]
+    folders = [name for name in dict.fromkeys(given) if "::" not in name]
+    found = [
+        name
+        for name in folders
+        if (cwd / name).is_dir() and discovery.holds_pair(absolute(cwd / name))
+    ]
+    if not found:
+        return []
+    options = " ".join(f"--verify-dir={shlex.quote(name)}" for name in found)
+    text = "tritonverify: pairs of a PyTorch reference and a Triton kernel lie here, which are "
+    return [f"{text}judged only where that is asked for: pytest {options}"]
 
 
 def _settings(config: pytest.Config) -> Settings:

@@ -33,7 +33,12 @@ def header(session: VerifySession) -> list[str]:
 
 
 def _half_pairs(session: VerifySession) -> list[str]:
-    return [f"warning: {path.name}: {text}" for path, text in session.findings.lonely]
+    cwd = session.activation.cwd
+    return [f"warning: {_shown(path, cwd)}: {text}" for path, text in session.findings.lonely]
+
+
+def _shown(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
 
 
 def _count(number: int, noun: str) -> str:
