@@ -158,6 +158,20 @@ class ActiveHooks:
             terminal.summary(self._session, terminalreporter)
 
 
+class WithoutConfigFile:
+    """Registered where the configuration file is none: the header is not to name it."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_header(self, config: pytest.Config) -> Generator[None, list[Any], list[Any]]:
+        """Leave the file out of pytest's own lines."""
+        found = yield
+        shown = str(config.inipath)
+        return [
+            [text for line in lines if (text := terminal.without_config_file(line, shown))]
+            for lines in ([entry] if isinstance(entry, str) else entry for entry in found)
+        ]
+
+
 def _ours(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[VerifyItem]]:
     """Return our items by file."""
     found: dict[VerifyFile, list[VerifyItem]] = {}

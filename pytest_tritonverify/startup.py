@@ -149,7 +149,7 @@ def configure(config: pytest.Config) -> None:
     activation = _activation(config, settings)
     if not (activation.dirs or activation.named):
         return
-    from pytest_tritonverify.hooks import ActiveHooks
+    from pytest_tritonverify.hooks import ActiveHooks, WithoutConfigFile
     from pytest_tritonverify.stash import session_key
 
     findings = _findings(config, activation)
@@ -158,6 +158,8 @@ def configure(config: pytest.Config) -> None:
     config.stash[session_key] = session
     _set_arguments(config, activation, findings)
     config.pluginmanager.register(ActiveHooks(config, session), "tritonverify-active")
+    if str(config.inipath) == os.devnull:
+        config.pluginmanager.register(WithoutConfigFile(), "tritonverify-header")
 
 
 def _check_request(settings: Settings, activation: Activation, findings: Findings) -> None:

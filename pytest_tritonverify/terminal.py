@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
 
 if TYPE_CHECKING:
@@ -32,13 +33,15 @@ def header(session: VerifySession) -> list[str]:
     return lines
 
 
+def without_config_file(line: str, name: str) -> str:
+    """Return a line of pytest's header without its `configfile: ...` for a file of that name."""
+    before, found, after = line.partition("configfile: ")
+    return before.removesuffix(", ") if found and after.endswith(name) else line
+
+
 def _half_pairs(session: VerifySession) -> list[str]:
     cwd = session.activation.cwd
-    return [f"warning: {_shown(path, cwd)}: {text}" for path, text in session.findings.lonely]
-
-
-def _shown(path: Path, cwd: Path) -> str:
-    return str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+    return [f"warning: {_short(path, cwd)}: {text}" for path, text in session.findings.lonely]
 
 
 def _count(number: int, noun: str) -> str:
@@ -126,7 +129,10 @@ def _kinds(account: PairAccount) -> str:
 
 
 def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[str]) -> list[str]:
-    notes = _result_files([a.path for a in accounts if a.written], session.activation.cwd)
+    cwd = session.activation.cwd
+    written = [account.path for account in accounts if account.written]
+    # A path that was given is told in full: the `verify` command runs in another folder.
+    notes = _result_files(written, cwd if session.settings.output is None else None)
     for account, operator in zip(accounts, operators, strict=True):
         label = f"{operator} ({account.pair.impl_name})"
         if any(record.error_type == TIMEOUT for record in account.records.values()):
@@ -142,13 +148,19 @@ def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[
             )
         notes += _standins(account, label)
         notes += _warnings(account, label)
+    notes += [
+        f"warning: {_short(task, cwd)} defines {task_faults.INPUTS}() too, which is not used: "
+        f"{task_faults.GROUPS}() makes the cases"
+        for task in dict.fromkeys(account.pair.task for account in accounts)
+        if task_faults.is_overridden(task)
+    ]
     return [*notes, *_half_pairs(session)]
 
 
-def _result_files(paths: list[Path], cwd: Path) -> list[str]:
+def _result_files(paths: list[Path], cwd: Path | None) -> list[str]:
     if len(paths) > _MAX_LISTED_FILES:
         return [f"{len(paths)} result files were written beside their pairs"]
-    return [f"result: {_short(path, cwd)}" for path in paths]
+    return [f"result: {path if cwd is None else _short(path, cwd)}" for path in paths]
 
 
 def _standins(account: PairAccount, label: str) -> list[str]:
