@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -155,7 +156,9 @@ class ActiveHooks:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table of pairs."""
         if self._judging:
-            terminal.summary(self._session, terminalreporter)
+            # The `verify` command runs in the pair's folder, wherever its caller is.
+            by_command = str(self._config.inipath) == os.devnull
+            terminal.summary(self._session, terminalreporter, full_paths=by_command)
 
 
 class WithoutConfigFile:

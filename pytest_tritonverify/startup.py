@@ -180,9 +180,10 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
     missing = detection.missing_packages(("torch", "triton"))
     if missing:
         advice = {
-            "torch": "install it for the Python that runs pytest: pip install torch",
-            "triton": "install it with pip install 'pytest-tritonverify[cpu]' (or [cuda]; "
-            "[npu] for triton-ascend on Ascend)",
+            "torch": "install it for the Python that runs pytest: pip install torch, without a "
+            "GPU with --index-url https://download.pytorch.org/whl/cpu",
+            "triton": "install it for the Python that runs pytest: pip install triton ml_dtypes "
+            "(on Ascend: pip install triton-ascend instead)",
         }
         raise pytest.UsageError(f"{missing[0]} is not installed; {advice[missing[0]]}")
 

@@ -48,8 +48,14 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def summary(session: VerifySession, reporter: Any) -> None:
-    """Print a row for every pair, then what the user should know about files and warnings."""
+def summary(session: VerifySession, reporter: Any, *, full_paths: bool = False) -> None:
+    """Print a row for every pair, then what the user should know about files and warnings.
+
+    Args:
+        session: the run.
+        reporter: pytest's terminal reporter.
+        full_paths: tell result files by their absolute paths, as for a reader in another folder.
+    """
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
@@ -64,7 +70,7 @@ def summary(session: VerifySession, reporter: Any) -> None:
         cells = [_aligned(cell, widths[i], i) for i, cell in enumerate(row)]
         markup = {"bold": True} if index == 0 else _colour(accounts[index - 1])
         reporter.write_line("  ".join(cells).rstrip(), **markup)
-    for line in _notes(session, accounts, operators):
+    for line in _notes(session, accounts, operators, full_paths=full_paths):
         reporter.write_line(line)
 
 
@@ -128,11 +134,12 @@ def _kinds(account: PairAccount) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[str]) -> list[str]:
+def _notes(
+    session: VerifySession, accounts: list[PairAccount], operators: list[str], *, full_paths: bool
+) -> list[str]:
     cwd = session.activation.cwd
     written = [account.path for account in accounts if account.written]
-    # A path that was given is told in full: the `verify` command runs in another folder.
-    notes = _result_files(written, cwd if session.settings.output is None else None)
+    notes = _result_files(written, None if full_paths else cwd)
     for account, operator in zip(accounts, operators, strict=True):
         label = f"{operator} ({account.pair.impl_name})"
         if any(record.error_type == TIMEOUT for record in account.records.values()):

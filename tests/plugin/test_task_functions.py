@@ -43,16 +43,16 @@ def complaint(folder: Path, functions: str) -> tuple[str, tuple[str, int] | None
             "get_input_groups = [[torch.ones(3)]]\n",
             9,
             (
-                "get_input_groups (scale_torch.py, line 9) must be a function, but it is a list of 1; "
-                "write `def get_input_groups():`"
+                "get_input_groups (scale_torch.py, line 9) must be a function, but it is a list of "
+                "1; write `def get_input_groups():`"
             ),
         ),
         (
             "\ndef get_input_groups():\n    groups = [[torch.ones(3)]]\n",
             10,
             (
-                "get_input_groups (scale_torch.py, line 10) returned None instead of a list with one "
-                "list of arguments for each case, as [[x], [y]]; is its `return` missing?"
+                "get_input_groups (scale_torch.py, line 10) returned None instead of a list with "
+                "one list of arguments for each case, as [[x], [y]]; is its `return` missing?"
             ),
         ),
         (
