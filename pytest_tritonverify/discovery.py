@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import itertools
 import os
 import re
 import warnings
@@ -174,14 +175,25 @@ def _meant(path: Path, op: str) -> str:
 
 
 def holds_pair(folder: Path, most: int = 2000) -> bool:
-    """Say whether a folder holds a pair, looking at so many files and folders at most."""
-    seen = 0
-    for parent, names, files in os.walk(folder):
-        names[:] = [name for name in names if not name.startswith((".", "_"))]
-        seen += len(names) + len(files)
-        if any(_SEPARATOR in name and pair_of(Path(parent, name)) is not None for name in files):
-            return True
-        if seen > most:
+    """Say whether a folder holds a pair, looking at so many files and folders at most.
+
+    Folders above others are looked at first; hidden ones, and links to folders, are left out.
+    """
+    folders = [folder]
+    # The list grows while it is walked.
+    for parent in folders:
+        try:
+            with os.scandir(parent) as entries:
+                for entry in itertools.islice(entries, most):
+                    most -= 1
+                    path = parent / entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        folders += [] if entry.name.startswith((".", "_")) else [path]
+                    elif _SEPARATOR in entry.name and pair_of(path) is not None:
+                        return True
+        except OSError:
+            continue
+        if most <= 0:
             return False
     return False
 

@@ -175,7 +175,9 @@ def _readings(
     for axis, extent in enumerate(launch.grid):
         if extent == programs:
             rest = math.prod(launch.grid[:axis] + launch.grid[axis + 1 :])
-            certain = rest == math.prod(others) or programs not in _runs(others)
+            # What else the grid has must be for the other axes, and this number must not be.
+            apart = bool(others) and programs not in _runs(others)
+            certain = rest == math.prod(others) or apart
             found.append(Coverage(launch, programs, block, certain))
     if not found and not others and math.prod(launch.grid) == programs:
         found.append(Coverage(launch, programs, block, certain=True))

@@ -147,6 +147,18 @@ def test_of_two_kernels_whose_grids_end_there_none_is_clear() -> None:
     assert [fact.split()[0] for fact in found.evidence[:2]] == ["one", "two"]
 
 
+def test_a_grid_with_an_axis_that_the_output_lacks_is_not_clear() -> None:
+    golden = randn(200)
+    actual = golden.clone()
+    actual[192:] = NAN
+    for grid in ((3,), (3, 1)):
+        found = explained(golden, actual, launches=(launch("k", 9, grid, BLOCK=64),))
+        assert (found.code, found.confidence) == ("tail_unwritten", "clear")
+        assert "k ran 3 programs of 64 elements: they cover 192 of 200" in found.evidence
+    found = explained(golden, actual, launches=(launch("k", 9, (3, 4), BLOCK=64),))
+    assert "ran 3 programs" not in str(found)
+
+
 @pytest.mark.parametrize(
     ("shape", "grid", "which"),
     [
