@@ -28,6 +28,11 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
         "--output", help="result file (default: verify_result[_<x>].json in the folder)"
     )
     parser.add_argument("--non-compute", action="store_true", help="outputs must agree bit for bit")
+    parser.add_argument(
+        "--exact-int",
+        action="store_true",
+        help="32- and 64-bit integers of float inputs must be exact, not within 1",
+    )
     parser.add_argument("--fresh-cache", action="store_true", help="use an empty Triton cache")
     parser.add_argument("--keep-cache", action="store_true", help="with --fresh-cache: keep it")
 

@@ -91,7 +91,7 @@ def verifying_options(options: argparse.Namespace, folder: Path, output: Path) -
         f"--verify-timeout={options.timeout}",
         f"--verify-output={output}",
     ]
-    switches = ("non_compute", "fresh_cache", "keep_cache")
+    switches = ("non_compute", "exact_int", "fresh_cache", "keep_cache")
     chosen += [f"--verify-{n.replace('_', '-')}" for n in switches if getattr(options, n)]
     return chosen
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import itertools
 import os
 import re
 import warnings
@@ -141,11 +142,60 @@ def walk(folders: Collection[Path], ignored: Callable[[Path], bool]) -> Findings
         elif is_task(path):
             if not implementations_of(path):
                 op = path.stem.removesuffix(TASK_SUFFIX)
-                lonely[path] = f"no implementation {op}_triton_<variant>.py beside it"
+                text = f"no implementation {op}{_SEPARATOR}<variant>.py beside it"
+                lonely[path] = text + _meant(path, op)
         elif splits := _splits(path.stem):
             wanted = " or ".join(f"{op}{TASK_SUFFIX}.py" for op, _ in splits)
-            lonely[path] = f"no task file {wanted} beside it"
+            lonely[path] = f"no task file {wanted} beside it" + _meant(path, splits[0][0])
     return Findings(tuple(pairs.values()), tuple(lonely.items()), tuple(intruders))
+
+
+def _meant(path: Path, op: str) -> str:
+    """Name a file beside a half pair whose name was perhaps meant to be the other half's.
+
+    Args:
+        path: the task or implementation that is alone.
+        op: its operator.
+    """
+    wants_task = not is_task(path)
+    for other in sorted(path.parent.glob("*.py")):
+        words = other.stem.replace("-", "_").split("_")
+        name = f"{op}{TASK_SUFFIX}.py"
+        if not wants_task:
+            rest = [word for word in words[op.count("_") + 1 :] if word.lower() != "triton"]
+            name = f"{op}{_SEPARATOR}{'_'.join(rest) or DEFAULT_VARIANT}.py"
+        marked = wants_task or any(word.lower() == "triton" for word in words)
+        stem = "_".join(words).lower()
+        ours = stem.startswith(f"{op.lower()}_")
+        if wants_task:
+            ours = stem == f"{op}{TASK_SUFFIX}".lower()
+        if other not in {path, path.with_name(name)} and marked and ours and other.is_file():
+            return f"; is {other.name} meant to be {name}?"
+    return ""
+
+
+def holds_pair(folder: Path, most: int = 2000) -> bool:
+    """Say whether a folder holds a pair, looking at so many files and folders at most.
+
+    Folders above others are looked at first; hidden ones, and links to folders, are left out.
+    """
+    folders = [folder]
+    # The list grows while it is walked.
+    for parent in folders:
+        try:
+            with os.scandir(parent) as entries:
+                for entry in itertools.islice(entries, most):
+                    most -= 1
+                    path = parent / entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        folders += [] if entry.name.startswith((".", "_")) else [path]
+                    elif _SEPARATOR in entry.name and pair_of(path) is not None:
+                        return True
+        except OSError:
+            continue
+        if most <= 0:
+            return False
+    return False
 
 
 def _files(folder: Path, ignored: Callable[[Path], bool]) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,8 +193,24 @@ class ActiveHooks:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the table of pairs."""
         if self._judging:
-            terminal.summary(self._session, terminalreporter)
+            # The `verify` command runs in the pair's folder, wherever its caller is.
+            by_command = str(self._config.inipath) == os.devnull
+            terminal.summary(self._session, terminalreporter, full_paths=by_command)
             terminal.github_summary(self._session, terminalreporter)
+
+
+class WithoutConfigFile:
+    """Registered where the configuration file is none: the header is not to name it."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_header(self, config: pytest.Config) -> Generator[None, list[Any], list[Any]]:
+        """Leave the file out of pytest's own lines."""
+        found = yield
+        shown = str(config.inipath)
+        return [
+            [text for line in lines if (text := terminal.without_config_file(line, shown))]
+            for lines in ([entry] if isinstance(entry, str) else entry for entry in found)
+        ]
 
 
 def _ours(items: Iterable[pytest.Item]) -> dict[VerifyFile, list[VerifyItem]]:

@@ -27,9 +27,11 @@ def doubted(record: CaseRecord, environment: Mapping[str, Any]) -> CaseRecord:
     dtypes = _LOW_PRECISION.findall(str([record.input_desc, [o["dtype"] for o in record.outputs]]))
     if reason is None or not dtypes:
         return record
+    # What `interpreter` reports where the package of the array types is missing.
+    remedy = "pip install ml_dtypes" if reason.startswith("ml_dtypes") else "judge on a device"
     warning = {
         "code": CODE,
         "message": f"{', '.join(sorted(set(dtypes)))} may be judged wrongly: this interpreter "
-        f"computes it wrongly and could not be corrected ({reason}); judge on a device",
+        f"computes it wrongly and could not be corrected ({reason}); {remedy}",
     }
     return dataclasses.replace(record, warnings=[*record.warnings, warning])

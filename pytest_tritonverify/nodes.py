@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, display, execution_check, screening
+from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.ledger import LOAD_ITEM
 from pytest_tritonverify.results.records import SKIPPED
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.stash import session_key
+from pytest_tritonverify.supervision import REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,6 +251,9 @@ class CaseItem(VerifyItem):
         if record is None or record.passed or self.config.getoption("fulltrace", default=False):
             return super().repr_failure(excinfo, style)
         path, line = self.location_of(record.file, record.line)
+        if record.file is None and record.side == REFERENCE:
+            line = discovery.class_line(self.pair.task, "Model") or 1
+            path, line = self.location_of(str(self.pair.task), line)
         text = record.error_msg or ""
         if record.phase in CHECKS:
             text = f"{text.partition(chr(10))[0]}\nNot run; the item `{record.phase}` says more."
@@ -281,13 +286,20 @@ class LoadItem(VerifyItem):
             return super().repr_failure(excinfo, style)
         file, line = self._error.get("file"), self._error.get("line")
         if file is None:
-            file, line = str(self.pair.task), 1
+            file = str(self.pair.task)
+            line = task_faults.line_of(self.pair.task, task_faults.GROUPS) or 1
         path, line = self.location_of(file, line)
         return display.failure(path, line, self._error.get("type") or "NoCases", self._message)
 
 
 def _no_case(pair: Pair, listing: Listing) -> str:
     text = f"NoCases: {pair.task.name} yields no case, so there is nothing to judge"
-    if listing.looked_for:
-        text += f"\nIt seems to lack its data: looked for {', '.join(listing.looked_for)}"
-    return text
+    line = task_faults.line_of(pair.task, task_faults.GROUPS)
+    looked_for = f"looked for {', '.join(listing.looked_for)}" if listing.looked_for else ""
+    if line is not None:
+        text += (
+            f"\n{task_faults.GROUPS} ({pair.task.name}, line {line}) returned no group instead of "
+            f"{task_faults.GROUPS_FORM}"
+        )
+        return text + (f"\nWhere it reads them from a file: {looked_for}" if looked_for else "")
+    return text + (f"\nIt seems to lack its data: {looked_for}" if looked_for else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # name, help, and what argparse needs beyond that. Each has an ini value `verify_<name>`.
 _SWITCHES = (
     ("non-compute", "Judge operators that only move data: outputs must agree bit for bit"),
-    ("exact-int", "Judge integer outputs of floating-point inputs exactly, not within 1"),
+    ("exact-int", "Judge 32- and 64-bit integers of floating-point inputs exactly, not within 1"),
     ("hf32", "Judge float32 outputs by the limits of HF32, for runs with HF32 matmul enabled"),
     ("strict", "Ask for more than the accuracy standard does, and fail on its warnings"),
     ("determinism", "Run each side twice on one case and warn where the runs differ"),

@@ -6,6 +6,8 @@ hooks of active runs are in `hooks`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 
@@ -34,3 +36,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if startup.concerns_us(config):
         startup.configure(config)
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """Name the option for folders of pairs in which pytest has found nothing to collect."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        from pytest_tritonverify import startup
+
+        for line in startup.overlooked(config, terminalreporter.stats):
+            terminalreporter.write_line(line)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.benchmark.keeping import Keeper
@@ -36,6 +39,33 @@ def concerns_us(config: pytest.Config) -> bool:
             if name.endswith(".py")
         )
     )
+
+
+def overlooked(config: pytest.Config, stats: Mapping[str, Any]) -> list[str]:
+    """Return a line for folders of pairs that a run without tests was asked to look into.
+
+    Args:
+        config: of a run that has collected nothing.
+        stats: the terminal reporter's, which know what was deselected.
+    """
+    if concerns_us(config) or stats.get("deselected"):
+        return []
+    from pytest_tritonverify import discovery
+    from pytest_tritonverify.settings import absolute
+
+    cwd = config.invocation_params.dir
+    given = config.known_args_namespace.file_or_dir or ["."]
+    folders = [name for name in dict.fromkeys(given) if "::" not in name]
+    found = [
+        name
+        for name in folders
+        if (cwd / name).is_dir() and discovery.holds_pair(absolute(cwd / name))
+    ]
+    if not found:
+        return []
+    options = " ".join(f"--verify-dir={shlex.quote(name)}" for name in found)
+    text = "tritonverify: pairs of a PyTorch reference and a Triton kernel lie here, which are "
+    return [f"{text}judged only where that is asked for: pytest {options}"]
 
 
 def _settings(config: pytest.Config) -> Settings:
@@ -132,7 +162,7 @@ def configure(config: pytest.Config) -> None:
     activation = _activation(config, settings)
     if not (activation.dirs or activation.named):
         return
-    from pytest_tritonverify.hooks import ActiveHooks
+    from pytest_tritonverify.hooks import ActiveHooks, WithoutConfigFile
     from pytest_tritonverify.stash import session_key
 
     findings = _findings(config, activation)
@@ -141,6 +171,8 @@ def configure(config: pytest.Config) -> None:
     config.stash[session_key] = session
     _set_arguments(config, activation, findings)
     config.pluginmanager.register(ActiveHooks(config, session), "tritonverify-active")
+    if str(config.inipath) == os.devnull:
+        config.pluginmanager.register(WithoutConfigFile(), "tritonverify-header")
 
 
 def _check_request(settings: Settings, activation: Activation, findings: Findings) -> None:
@@ -169,9 +201,10 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
     missing = detection.missing_packages(("torch", "triton"))
     if missing:
         advice = {
-            "torch": "install it for the Python that runs pytest: pip install torch",
-            "triton": "install it with pip install 'pytest-tritonverify[cpu]' (or [cuda]; "
-            "[npu] for triton-ascend on Ascend)",
+            "torch": "install it for the Python that runs pytest: pip install torch, without a "
+            "GPU with --index-url https://download.pytorch.org/whl/cpu",
+            "triton": "install it for the Python that runs pytest: pip install triton ml_dtypes "
+            "(on Ascend: pip install triton-ascend instead)",
         }
         raise pytest.UsageError(f"{missing[0]} is not installed; {advice[missing[0]]}")
 

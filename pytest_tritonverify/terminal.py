@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import own_cache
+from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
 from pytest_tritonverify.strictness.limits import StrictLimits
 
@@ -62,8 +63,15 @@ def _changed_limits(session: VerifySession) -> str:
     return f" ({', '.join(changed)})" if changed else ""
 
 
+def without_config_file(line: str, name: str) -> str:
+    """Return a line of pytest's header without its `configfile: ...` for a file of that name."""
+    before, found, after = line.partition("configfile: ")
+    return before.removesuffix(", ") if found and after.endswith(name) else line
+
+
 def _half_pairs(session: VerifySession) -> list[str]:
-    return [f"warning: {path.name}: {text}" for path, text in session.findings.lonely]
+    cwd = session.activation.cwd
+    return [f"warning: {_short(path, cwd)}: {text}" for path, text in session.findings.lonely]
 
 
 def _count(number: int, noun: str) -> str:
@@ -84,8 +92,14 @@ def progress(session: VerifySession, payload: Mapping[str, Any], reporter: Any) 
         of_benchmarks.progress(session.benchmarks, payload, reporter)
 
 
-def summary(session: VerifySession, reporter: Any) -> None:
-    """Print a row for every pair, then what the user should know about files and warnings."""
+def summary(session: VerifySession, reporter: Any, *, full_paths: bool = False) -> None:
+    """Print a row for every pair, then what the user should know about files and warnings.
+
+    Args:
+        session: the run.
+        reporter: pytest's terminal reporter.
+        full_paths: tell result files by their absolute paths, as for a reader in another folder.
+    """
     if session.ledger is None:
         return
     accounts = sorted(session.ledger.accounts.values(), key=lambda a: a.pair)
@@ -106,7 +120,7 @@ def summary(session: VerifySession, reporter: Any) -> None:
         cells = [_aligned(cell, widths[i], i) for i, cell in enumerate(row)]
         markup = {"bold": True} if index == 0 else _colour(accounts[index - 1])
         reporter.write_line("  ".join(cells).rstrip(), **markup)
-    for line in _notes(session, accounts, operators):
+    for line in _notes(session, accounts, operators, full_paths=full_paths):
         reporter.write_line(line)
 
 
@@ -183,8 +197,12 @@ def _kinds(account: PairAccount) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
 
 
-def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[str]) -> list[str]:
-    notes = _result_files([a.path for a in accounts if a.written], session.activation.cwd)
+def _notes(
+    session: VerifySession, accounts: list[PairAccount], operators: list[str], *, full_paths: bool
+) -> list[str]:
+    cwd = session.activation.cwd
+    written = [account.path for account in accounts if account.written]
+    notes = _result_files(written, None if full_paths else cwd)
     for account, operator in zip(accounts, operators, strict=True):
         label = f"{operator} ({account.pair.impl_name})"
         if any(record.error_type == TIMEOUT for record in account.records.values()):
@@ -201,13 +219,19 @@ def _notes(session: VerifySession, accounts: list[PairAccount], operators: list[
         notes += _standins(account, label)
         notes += _cache_trial(account, label)
         notes += _warnings(account, label)
+    notes += [
+        f"warning: {_short(task, cwd)} defines {task_faults.INPUTS}() too, which is not used: "
+        f"{task_faults.GROUPS}() makes the cases"
+        for task in dict.fromkeys(account.pair.task for account in accounts)
+        if task_faults.is_overridden(task)
+    ]
     return [*notes, *_oddities(session)]
 
 
-def _result_files(paths: list[Path], cwd: Path) -> list[str]:
+def _result_files(paths: list[Path], cwd: Path | None) -> list[str]:
     if len(paths) > _MAX_LISTED_FILES:
         return [f"{len(paths)} result files were written beside their pairs"]
-    return [f"result: {_short(path, cwd)}" for path in paths]
+    return [f"result: {path if cwd is None else _short(path, cwd)}" for path in paths]
 
 
 def _standins(account: PairAccount, label: str) -> list[str]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .distances import integer_at
-from .dtypes import is_index_like
 from .ecosystem import EcosystemTally
 from .exact import (
     compare_bits,
@@ -15,6 +14,7 @@ from .exact import (
     compare_python_integers,
 )
 from .floats import scan_floats
+from .integer_cautions import off_by_one_cautions
 from .limits import FLOAT_FORMATS, cap_limits, eco_limits, npu_limits, row_format
 from .messages import outputs_message, place, precheck_message, rule_message
 from .npu_benchmark import NpuBenchmarkTally
@@ -135,7 +135,7 @@ class _Judge:
         if route.category in {"eco_open_source", "float_compute"}:
             return self._floats(path, golden, (golden.tensor, actual.tensor), route, cautions)
         finding = _exact_finding(golden.tensor, actual.tensor, route)
-        cautions += _index_caution(path, golden.tensor.dtype, route, finding)
+        cautions += off_by_one_cautions(path, golden.tensor, actual.tensor, route, finding)
         return _decided(path, golden, route, finding, cautions)
 
     def _format_text(self, golden: Value) -> str:
@@ -192,22 +192,6 @@ def _integer(value: Value) -> int:
     if value.tensor is None:
         return value.integer or 0
     return integer_at(value.tensor.reshape(1), 0)
-
-
-def _index_caution(
-    path: str, dtype: torch.dtype, route: Route, finding: Finding
-) -> tuple[Caution, ...]:
-    """Warn where an output that may be indices was accepted although it is off by one."""
-    if route.category != "quant_fp_to_int" or not is_index_like(dtype):
-        return ()
-    if finding.metrics["max_abs_diff"] != route.tolerance:
-        return ()
-    text = (
-        f"{path}: differences of exactly 1 were accepted by the quantisation rule because the "
-        f"inputs are floating point and the output is {dtype}; if these are indices or counts, "
-        f"judge them exactly (exact_int)"
-    )
-    return (Caution("index_by_quantisation_rule", text),)
 
 
 def _rejected(

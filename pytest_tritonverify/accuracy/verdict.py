@@ -23,8 +23,8 @@ class Caution:
 
     Attributes:
         code: A stable name: `dtype_cast`, `integer_width`, `index_by_quantisation_rule`,
-            `nothing_finite`, `nothing_compared` or, from beside this package,
-            `non_discriminating` and `input_mutated`.
+            `one_sided_rounding`, `nothing_finite`, `nothing_compared` or, from beside this
+            package, `non_discriminating` and `input_mutated`.
         message: The same for people, with the output's path.
     """
 

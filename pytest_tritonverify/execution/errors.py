@@ -17,6 +17,8 @@ _LINE_LIMIT = 500
 _KEPT_LINES = 20
 # Of the exceptions that led to one, and of those that a group holds.
 _MAX_CAUSES = 8
+# Faults of a task's form have a place of their own; the module imports what this one must not.
+_OF_TASKS = "pytest_tritonverify.execution.task"
 
 
 def clip(text: str, limit: int) -> str:
@@ -133,6 +135,10 @@ def _is_user(filename: str, user_files: Collection[str]) -> bool:
 def _location(error: BaseException, user_files: Collection[str]) -> tuple[str | None, int | None]:
     """Return file and line of the innermost user frame, of the first cause where there is one."""
     found: tuple[str | None, int | None] = (None, None)
+    if type(error).__module__ == _OF_TASKS and isinstance(error, ValueError):
+        place: tuple[str, int] | None = getattr(error, "place", None)
+        if place is not None:
+            return place
     if isinstance(error, SyntaxError) and isinstance(error.filename, str):
         line = error.lineno if isinstance(error.lineno, int) else None
         found = printable(error.filename), line

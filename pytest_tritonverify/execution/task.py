@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import case_file
-from pytest_tritonverify.execution import loading
+from pytest_tritonverify.execution import loading, task_faults
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import ModuleType
 
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
 
 
 class TaskError(ValueError):
-    """A task file that doesn't keep the form of a task."""
+    """A task file that doesn't keep the form of a task.
+
+    Attributes:
+        place: File and line of what is wrong, where that is known.
+    """
+
+    place: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,15 +86,21 @@ class Task:
         Raises:
             TaskError: the file offers no inputs, or not in the form of a task.
         """
-        make_groups = getattr(self.module, "get_input_groups", None)
-        if make_groups is not None:
-            groups = list(make_groups())
-            return [
-                Arguments.of(g, f"group {k} of get_input_groups()") for k, g in enumerate(groups, 1)
-            ]
-        make_inputs = getattr(self.module, "get_inputs", None)
-        if make_inputs is not None:
-            return [Arguments.of(make_inputs(), "what get_inputs() returns")]
+        if getattr(self.module, task_faults.GROUPS, None) is not None:
+            groups: Any = self._result_of(task_faults.GROUPS)
+            with self._blaming(task_faults.GROUPS):
+                return [
+                    Arguments.of(g, f"group {k} of get_input_groups()")
+                    for k, g in enumerate(list(groups), 1)
+                ]
+        if getattr(self.module, task_faults.INPUTS, None) is not None:
+            inputs = self._result_of(task_faults.INPUTS)
+            self._refuse(
+                task_faults.INPUTS,
+                task_faults.groups_as_inputs(self.path, inputs, self.model_class),
+            )
+            with self._blaming(task_faults.INPUTS):
+                return [Arguments.of(inputs, "what get_inputs() returns")]
         data = loading.data_file(self.path, self.op)
         if data is None:
             raise TaskError(
@@ -97,6 +111,33 @@ class Task:
             Arguments(tuple(case_file.build_inputs(spec)))
             for spec in case_file.load_case_specs(data)
         ]
+
+    def _result_of(self, name: str) -> object:
+        """Call one of the task's functions.
+
+        Raises:
+            TaskError: it is no function, or returned nothing that has the form of its result.
+        """
+        function = getattr(self.module, name)
+        self._refuse(name, task_faults.not_callable(self.path, name, function))
+        found = function()
+        self._refuse(name, task_faults.not_returned(self.path, name, found))
+        return found
+
+    def _refuse(self, name: str, complaint: str | None) -> None:
+        if complaint is not None:
+            with self._blaming(name):
+                raise TaskError(complaint)
+
+    @contextlib.contextmanager
+    def _blaming(self, name: str) -> Iterator[None]:
+        """Have errors located at a definition of the task."""
+        try:
+            yield
+        except TaskError as error:
+            line = task_faults.line_of(self.path, name)
+            error.place = (str(self.path), line) if line is not None else None
+            raise
 
     def init_arguments(self, case_idx: int, total: int) -> Arguments:
         """Return the constructor arguments of both models for one case.
@@ -109,11 +150,15 @@ class Task:
             case_idx: number of the case, from 1.
             total: number of cases.
         """
-        make = getattr(self.module, "get_init_inputs", None)
+        make = getattr(self.module, task_faults.INIT_INPUTS, None)
+        if make is not None:
+            complaint = task_faults.not_callable(self.path, task_faults.INIT_INPUTS, make)
+            self._refuse(task_faults.INIT_INPUTS, complaint)
         given = make() if make is not None else None
         if given is None:
             return Arguments()
-        plain = Arguments.of(given, "what get_init_inputs() returns")
+        with self._blaming(task_faults.INIT_INPUTS):
+            plain = Arguments.of(given, "what get_init_inputs() returns")
         others = [_unnested(plain)]
         if len(plain.args) == total:
             entry = plain.args[case_idx - 1]

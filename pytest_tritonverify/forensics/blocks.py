@@ -31,17 +31,19 @@ class Block(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """What a launch's grid reaches.
+    """What a launch's grid reaches, by one reading of it.
 
     Attributes:
         launch: The launch.
         programs: Programs along the axis.
         size: Indices that each of them handles.
+        certain: Whether no other axis of the output explains the number of programs.
     """
 
     launch: LaunchFacts
     programs: int
     size: int
+    certain: bool
 
 
 def known_sizes(launches: Sequence[LaunchFacts]) -> tuple[int, ...]:
@@ -121,20 +123,78 @@ def tail_block(start: int, size: int, known: Sequence[int]) -> Block | None:
 
 
 def coverage(
-    start: int, size: int, launches: Sequence[LaunchFacts], known: Sequence[int]
-) -> Coverage | None:
-    """Return the launch whose grid ends where the failing elements begin, if there is one.
+    start: int, size: int, launches: Sequence[LaunchFacts], others: Sequence[int] = ()
+) -> tuple[Coverage, ...]:
+    """Return the launches whose grid ends where the failing elements begin.
+
+    A grid is held only against the block sizes of its own launch. Where one reading is certain,
+    those that the output's other axes explain as well are left out.
 
     Args:
         start: First failing index; all that follow fail.
         size: Indices of the axis.
         launches: The launches.
-        known: Block sizes that kernels were launched with.
+        others: Extents of the output's other axes, outermost first.
     """
+    found = []
     for launch in launches:
-        extents = {math.prod(launch.grid), *launch.grid}
-        for programs in sorted(extents, reverse=True):
-            for block in known:
-                if 0 < programs * block == start < size:
-                    return Coverage(launch, programs, block)
-    return None
+        for block in known_sizes([launch]):
+            if start % block == 0 and 0 < start < size:
+                found += _readings(launch, start // block, block, others)
+    return _certain(found)
+
+
+def rows_left(
+    start: int, size: int, launches: Sequence[LaunchFacts], others: Sequence[int] = ()
+) -> tuple[Coverage, ...]:
+    """Return the launches of one program for each of the indices before the failing ones.
+
+    Args:
+        start: First failing index; all that follow fail.
+        size: Indices of the axis.
+        launches: The launches.
+        others: Extents of the output's other axes, outermost first.
+    """
+    if not 0 < start < size:
+        return ()
+    # With two indices a program, as many programs would reach the end.
+    enough = 2 * start <= size or any(size in launch.grid for launch in launches)
+    found = [
+        reading._replace(certain=reading.certain and not enough)
+        for launch in launches
+        for reading in _readings(launch, start, 1, others)
+    ]
+    return _certain(found)
+
+
+def _readings(
+    launch: LaunchFacts, programs: int, block: int, others: Sequence[int]
+) -> list[Coverage]:
+    """Return the ways in which a launch may have that many programs along an axis."""
+    found = []
+    for axis, extent in enumerate(launch.grid):
+        if extent == programs:
+            rest = math.prod(launch.grid[:axis] + launch.grid[axis + 1 :])
+            # What else the grid has must be for the other axes, and this number must not be.
+            apart = bool(others) and programs not in _runs(others)
+            certain = rest == math.prod(others) or apart
+            found.append(Coverage(launch, programs, block, certain))
+    if not found and not others and math.prod(launch.grid) == programs:
+        found.append(Coverage(launch, programs, block, certain=True))
+    return found
+
+
+def _runs(extents: Sequence[int]) -> set[int]:
+    """Return the sizes of all runs of neighbouring axes."""
+    count = len(extents)
+    return {math.prod(extents[i:j]) for i in range(count) for j in range(i + 1, count + 1)}
+
+
+def _certain(found: Sequence[Coverage]) -> tuple[Coverage, ...]:
+    """Return one reading for each kernel: certain ones only, where there are any."""
+    certain = [reading for reading in found if reading.certain]
+    by_kernel: dict[tuple[str, str | None, int | None], Coverage] = {}
+    for reading in certain or found:
+        launch = reading.launch
+        by_kernel.setdefault((launch.kernel, launch.file, launch.line), reading)
+    return tuple(by_kernel.values())

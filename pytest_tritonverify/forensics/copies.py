@@ -192,21 +192,24 @@ def _along(survey: Survey, pairs: Pairs, view: View) -> Content | None:
     layout = Layout(tuple(survey.golden.shape))
     one, many = layout.nouns(view)
     evidence = [f"{view.size} {many} hold the same values"]
+    copied = False
     for place, name in ((0, "first"), (view.size - 1, "last")):
         source = pairs_at(
             survey.golden, survey.actual, pairs.positions + (place - index) * view.inner
         )
         if held(Closeness.of(survey).same(source.golden, pairs.actual)):
             evidence.append(f"they are those of the golden's {name} {one}")
+            copied = True
             break
     along = f"axis {view.axes[0]}" if view.single else f"axes {view.axes[0]} to {view.axes[1]}"
     return Content(
         "broadcast",
         f"One value was broadcast along {along}: an index along it is missing from the load or "
-        f"from the computation.",
+        f"from the computation, or what varies along it is left out.",
         f"they are the same along {along}",
         tuple(evidence),
         everywhere=True,
+        confidence="clear" if copied else "likely",
     )
 
 
@@ -221,13 +224,16 @@ def _constant(survey: Survey) -> Content | None:
         REQUIRED_SURPRISE
     ):
         return None
+    ends = pairs_at(survey.golden, survey.actual, torch.tensor([0, survey.total - 1]))
+    copied = bool(Closeness.of(survey).same(ends.golden, ends.actual).any())
     return Content(
         "broadcast",
         "One value was broadcast over the whole output: every program loads or stores the same "
-        "element.",
+        "element, or what varies is left out.",
         "they all hold one value",
         (f"all elements are {number(float(value))}, where the golden's differ",),
         everywhere=True,
+        confidence="clear" if copied else "likely",
     )
 
 

@@ -23,6 +23,7 @@ from .reductions import find_other_axis
 from .refining import refiner
 from .rounding import find_rounding
 from .sampling import SAMPLE, Pairs, Survey, pairs_at, spread
+from .terms import find_input, find_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +42,14 @@ _FINDERS = (
     find_zeros,
     find_filler,
     find_other_output,
+    find_input,
     find_broadcast,
     find_sign,
     find_wrap,
     find_off_by_one,
     find_moved,
     find_change,
+    find_term,
     find_rounding,
     find_other_axis,
 )

@@ -92,6 +92,13 @@ class Layout:
             f"positions in axes {first} to {last}",
         )
 
+    def place(self, view: View, index: int) -> str:
+        """Return an index along a view in words: `row 3 of 8`."""
+        one, _ = self.nouns(view)
+        word, _, rest = one.partition(" ")
+        axes = f" {rest.replace('of', 'along', 1)}" if rest else ""
+        return f"{word} {index} of {view.size}{axes}"
+
     def coordinates(self, position: int) -> list[int]:
         """Return the multi-dimensional index of a flat position."""
         index: list[int] = []

@@ -77,8 +77,9 @@ def locate(
     if count == total:
         return Region("all", count, total, f"all {total} elements" if total > 1 else "the element")
     if count == 1:
-        where = layout.coordinates(int(positions[0]))
-        return Region("one_element", 1, total, f"one element of {total}, at {where}")
+        place = int(positions[0])
+        text = f"one element of {total}, at {layout.coordinates(place)}"
+        return Region("one_element", 1, total, text, start=place, stop=place + 1)
     failures = Failures(positions, count, layout)
     found = _Finder(failures, tuple(blocks), refine).best() or _borders(failures)
     if found is not None:

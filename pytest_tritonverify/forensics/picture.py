@@ -16,6 +16,8 @@ SHADES = " .:-=+*#%@"
 """Characters of a cell by its share of failing elements: none, up to a ninth, ..., all."""
 
 _FEWEST_CELLS = 4
+_FEWEST_FAILING = 8
+_NEARLY_ALL = 0.99
 
 
 def heat_map(case: FailedOutput, width: int = 64, height: int = 16, shades: str = SHADES) -> str:
@@ -32,12 +34,12 @@ def heat_map(case: FailedOutput, width: int = 64, height: int = 16, shades: str 
         shades: Characters from none to all, at least three.
 
     Returns:
-        Lines joined by newlines, a legend last; empty where a picture says nothing: if no element,
-        a single one or every one fails, or the output is too small to draw.
+        Lines joined by newlines, a legend last; empty where a picture says nothing: if fewer than
+        8 elements or at least 99 % of them fail, or the output is too small to draw.
     """
     with torch.no_grad():
         found = case.survey
-        if found.count in {0, 1, found.total}:
+        if found.count < _FEWEST_FAILING or found.count >= _NEARLY_ALL * found.total:
             return ""
         rows, columns = _plane(tuple(found.golden.shape), width * height, width)
         if rows * columns < _FEWEST_CELLS:

@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .blocks import block_of, coverage, known_sizes, tail_block
+from .blocks import block_of, coverage, known_sizes, rows_left, tail_block
 from .facts import Diagnosis
 from .region import ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .blocks import Block
+    from .blocks import Block, Coverage
     from .contents import Content
     from .facts import Confidence, LaunchFacts
     from .layout import Layout, View
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FEW_LINES = 2
 _LEAST_BLOCK = 16
 _RIGHT_BY_CHANCE = 0.04
+_MOST_READINGS = 3
 
 
 class Placement:
@@ -52,6 +53,9 @@ class Placement:
             return self._periodic(region, region.view, content)
         if region.kind == "borders":
             return self._borders(region, content)
+        views = self._layout.views()
+        if region.kind == "one_element" and views and region.stop == views[-1].size:
+            return self._rows_left(region, views[-1], content)
         return None
 
     def _interval(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
@@ -70,14 +74,11 @@ class Placement:
     def _end(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
         """The last indices of an axis: a tail, the last block, or an edge."""
         known = self._sizes(view)
-        reach = coverage(region.start, view.size, self._launches, known)
         _, many = self._layout.nouns(view)
-        if reach is not None and (_unwritten(content) or content is None):
-            fact = (
-                f"{reach.launch.kernel} ran {reach.programs} programs of {reach.size} {many}: they "
-                f"cover {region.start} of {view.size}"
-            )
-            return self._tail(region, content, (fact,), grid=True)
+        left = self._rows_left(region, view, content)
+        by_grid = self._by_grid(region, view, content, left)
+        if by_grid is not None:
+            return by_grid
         tail = tail_block(region.start, view.size, known)
         if tail is not None and tail.known:
             fact = (
@@ -85,6 +86,8 @@ class Placement:
                 f"has {view.size - tail.number * tail.size} {many}"
             )
             return self._tail(region, content, (fact,))
+        if left is not None:
+            return left
         block = block_of(region.start, region.stop, view.size, known)
         if block is not None and block.known:
             return self._block(region, view, content)
@@ -92,6 +95,58 @@ class Placement:
         if edge is not None:
             return self._diagnosis(*edge, region, content)
         return self._guessed_end(region, view, content)
+
+    def _by_grid(
+        self, region: Region, view: View, content: Content | None, left: Diagnosis | None
+    ) -> Diagnosis | None:
+        """Indices that no program of a launch reaches; `left` is what `_rows_left` found."""
+        reached = coverage(region.start, view.size, self._launches, self._others(view))
+        facts = self._reach(reached, region, view)
+        if _surely(reached) and (_unwritten(content) or content is None):
+            return self._tail(region, content, facts, grid=True)
+        if left is not None and left.confidence == "clear":
+            return left
+        if any(reading.certain for reading in reached) and _unwritten(content):
+            return self._tail(region, content, facts, confidence="likely")
+        return None
+
+    def _others(self, view: View) -> tuple[int, ...]:
+        """Return the extents of the axes that a view does not run over."""
+        if view.whole:
+            return ()
+        shape = self._layout.shape
+        return (*shape[: view.axes[0]], *shape[view.axes[1] + 1 :])
+
+    def _reach(self, reached: Sequence[Coverage], region: Region, view: View) -> tuple[str, ...]:
+        _, many = self._layout.nouns(view)
+        would = "" if _surely(reached) else "would "
+        return tuple(
+            f"{found.launch.kernel} ran {found.programs} programs of {found.size} {many}: they "
+            f"{would}cover {region.start} of {view.size}"
+            for found in reached[:_MOST_READINGS]
+        )
+
+    def _rows_left(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
+        """The last indices of an axis that a launch has one program each for, but too few."""
+        if not _unwritten(content):
+            return None
+        found = rows_left(region.start, view.size, self._launches, self._others(view))
+        if not found:
+            return None
+        one, many = self._layout.nouns(view)
+        width = region.width
+        which = f"last {one} was" if width == 1 else f"last {width} {many} were"
+        cause = (
+            f"The {which} never written: with one program for each {one}, the grid has {width} "
+            f"{'program' if width == 1 else 'programs'} too few."
+        )
+        facts = tuple(
+            f"{reading.launch.kernel} ran {reading.programs} programs, the output has {view.size} "
+            f"{many}"
+            for reading in found[:_MOST_READINGS]
+        )
+        confidence: Confidence = "clear" if _surely(found) else "likely"
+        return self._diagnosis("tail_unwritten", cause, region, content, facts, confidence)
 
     def _guessed_end(self, region: Region, view: View, content: Content | None) -> Diagnosis | None:
         """The last indices of an axis whose blocks are not known."""
@@ -123,8 +178,8 @@ class Placement:
             )
         elif _unwritten(content):
             cause = (
-                "The tail of the last block was never written: the store's mask, or the grid, "
-                "leaves out the last elements."
+                "The tail of the last block was never written: the store's mask, the grid, or a "
+                "loop's bound leaves out the last elements."
             )
         else:
             cause = (
@@ -135,7 +190,7 @@ class Placement:
         return self._diagnosis(code, cause, region, content, facts, confidence)
 
     def _block(self, region: Region, view: View, content: Content | None) -> Diagnosis:
-        one, many = self._layout.nouns(view)
+        _, many = self._layout.nouns(view)
         found = block_of(region.start, region.stop, view.size, self._sizes(view))
         facts: tuple[str, ...] = ()
         program = ""
@@ -144,7 +199,7 @@ class Placement:
             facts = (f"it is block {found.number} of {blocks}, of {found.size} {many} each",)
             program = self._program(found.number, blocks)
         elif found is not None:
-            facts = (f"it is {one} {found.number} of {view.size}",)
+            facts = (f"it is {self._layout.place(view, found.number)}",)
             program = self._program(found.number, view.size)
         was = "was never written" if _unwritten(content) else "is wrong"
         cause = (
@@ -305,3 +360,8 @@ class Placement:
 
 def _unwritten(content: Content | None) -> bool:
     return content is not None and content.unwritten
+
+
+def _surely(found: Sequence[Coverage]) -> bool:
+    """Tell whether launches' grids can be read in one way only."""
+    return len(found) == 1 and found[0].certain

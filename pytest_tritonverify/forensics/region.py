@@ -34,7 +34,7 @@ class Region:
         total: How many there are.
         text: The same for people.
         view: The axis of an interval, a period or slices.
-        start: First index of an interval; first index of every period.
+        start: First index of an interval or of every period; the flat position of one element.
         stop: One above the last of them.
         period: The distance between repetitions.
         indices: The slices, ascending.
@@ -90,10 +90,10 @@ class Region:
 
 def interval_text(layout: Layout, view: View, start: int, stop: int) -> str:
     """Return an interval in words: `the last 3 of 10 rows (7 to 9)`."""
-    one, many = layout.nouns(view)
+    _, many = layout.nouns(view)
     width = stop - start
     if width == 1:
-        return f"{one} {start} of {view.size}{_which(view, start)}"
+        return f"{layout.place(view, start)}{_which(view, start)}"
     span = f"({start} to {stop - 1})"
     if stop == view.size:
         return f"the last {width} of {view.size} {many} {span}"

@@ -16,14 +16,14 @@ def render(diagnosis: Diagnosis) -> list[str]:
 
     Returns:
         `where: ...`, `likely cause: ...` (`cause: ...` where it is clear) and one
-        `evidence: ...` for each fact. Where the cause is unclear only the place is told.
+        `evidence: ...` for each fact. Where no cause is known, `cause: unclear; ...` says so.
     """
     lines = []
     where = diagnosis.region.get("text")
     if where:
         lines.append(f"where: {where}")
     if diagnosis.cause is None:
-        lines.append("likely cause: unclear; no known pattern explains these values")
+        lines.append("cause: unclear; no known pattern explains these values")
     else:
         word = "cause" if diagnosis.confidence == "clear" else "likely cause"
         lines.append(f"{word}: {diagnosis.cause}")

@@ -145,6 +145,34 @@ def test_quantised_outputs_carry_no_index_warning() -> None:
     assert judge(golden, golden + 1, FLOAT_INPUTS, exact_int=True).passed
 
 
+def one_sided(golden: torch.Tensor, actual: torch.Tensor) -> list[str]:
+    verdict = judge(golden, actual, FLOAT_INPUTS)
+    assert verdict.passed
+    return [c.message for c in verdict.cautions if c.code == "one_sided_rounding"]
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.uint8])
+def test_truncation_instead_of_rounding_is_told_with_its_share(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    exact = 20 * torch.randn(40, 50, generator=generator).clamp(-4, 4)
+    if dtype == torch.uint8:
+        exact = exact.abs()
+    golden, truncated = exact.round().to(dtype), exact.to(dtype)
+    differing = int((golden != truncated).sum())
+    (text,) = one_sided(golden, truncated)
+    assert f"{differing} of 2000 elements ({differing / 20:.1f} %)" in text
+    assert "all towards zero" in text
+    for direction, other in (("downwards", exact.floor()), ("upwards", exact.ceil())):
+        if dtype != torch.uint8:
+            assert f"all {direction}" in one_sided(golden, other.to(dtype))[0]
+    # Rounding that falls to either side, and a few ties, are what the rule is for.
+    noisy = (exact + torch.rand(40, 50, generator=generator) - 0.5).round().to(dtype)
+    assert one_sided(golden, (noisy.int() - golden.int()).clamp(-1, 1).to(dtype) + golden) == []
+    few = golden.clone()
+    few.view(-1)[:100] = truncated.view(-1)[:100]
+    assert one_sided(golden, few) == []
+
+
 def test_without_tensor_inputs_integers_are_exact() -> None:
     golden = torch.tensor([3])
     assert judge(golden, golden.clone(), NO_INPUTS).passed

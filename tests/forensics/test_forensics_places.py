@@ -36,7 +36,7 @@ CASES: list[tuple[tuple[int, ...], tuple[Any, ...], str, str]] = [
     ((50, 40), (slice(10, 20), slice(8, 16)), "box", "10 of 50 rows (10 to 19), 8 of 40 columns"),
     ((50, 40), ([3, 17, 31],), "slices", "3 of 50 rows: 3, 17, 31"),
     ((50, 40), (slice(None), slice(1, 40, 4)), "periodic", "every 4th column, from 1 on"),
-    ((6, 50, 40), (4,), "interval", "slice of axis 0 4 of 6"),
+    ((6, 50, 40), (4,), "interval", "slice 4 of 6 along axis 0"),
     ((1000,), (slice(2, None, 3),), "periodic", "every 3rd element, from 2 on"),
     ((1000,), (slice(960, None),), "interval", "the last 40 of 1000 elements (960 to 999)"),
     ((1000,), (slice(128, 256),), "interval", "128 of 1000 elements (128 to 255)"),

@@ -335,4 +335,4 @@ def test_nothing_fails() -> None:
     found = explained(randn(10), randn(10))
     assert (found.code, found.cause, found.confidence) == ("unclear", None, None)
     assert found.region["kind"] == "none"
-    assert render(found)[-1].startswith("likely cause: unclear")
+    assert render(found)[-1].startswith("cause: unclear")

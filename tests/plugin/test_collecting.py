@@ -204,12 +204,12 @@ def test_arguments(shared: Runner, arguments: list[str], listed: list[str]) -> N
 def test_half_pairs_are_named_in_the_header(shared: Runner) -> None:
     run = shared.run("--verify-dir=all/more", "--collect-only")
     assert run.code == 0
-    warning = "tritonverify: warning:"
+    warning, more = "tritonverify: warning:", "all/more"
     header = [line for line in run.out.splitlines() if line.startswith("tritonverify:")]
     assert header == [
         "tritonverify: 1 pair, device cpu (Triton's CPU interpreter)",
-        f"{warning} lonely_torch.py: no implementation lonely_triton_<variant>.py beside it",
-        f"{warning} stray_triton_fast.py: no task file stray_torch.py beside it",
+        f"{warning} {more}/lonely_torch.py: no implementation lonely_triton_<variant>.py beside it",
+        f"{warning} {more}/stray_triton_fast.py: no task file stray_torch.py beside it",
     ]
     assert "<VerifyFile double_triton_ascend_impl.py>" in run.out
     assert "<CaseItem case1-float32-1x8>" in run.out

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.pairs import write_pair
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.support.runs import Run, Runner
 
 # All of the plugin that may be imported by everybody's pytest.
@@ -93,3 +93,27 @@ def test_help_and_markers_are_shown_without_a_run(runner: Runner) -> None:
     assert "verify_dirs (paths):" in helped.out
     assert "@pytest.mark.verify:" in marked.out
     assert "Triton verification" not in helped.out + marked.out
+
+
+def test_a_run_that_collects_nothing_is_told_the_option(
+    runner: Runner, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(CONFTEST)
+    write_pair(runner.path / "all" / "my ops")
+
+    run = runner.run("all")
+
+    assert run.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert any(line.endswith("pytest --verify-dir=all") for line in lines_about_us(run))
+    modules = set(json.loads((runner.path / "modules.json").read_text()))
+    assert not modules & {"torch", "triton", "numpy", "safetensors"}
+    assert {name for name in modules if name.startswith("pytest_tritonverify")} <= LIGHT
+    assert "pytest '--verify-dir=" not in run.out
+    assert "--verify-dir='all/my ops'" in runner.run("all/my ops").out
+    # Deselected tests are no mistake in naming a folder, nor is a folder without pairs.
+    (runner.path / "test_own.py").write_text("def test_own(): pass\n")
+    (runner.path / "empty").mkdir()
+    for arguments in ((".", "-k", "nothing"), ("empty",)):
+        run = runner.run(*arguments)
+        assert run.code == pytest.ExitCode.NO_TESTS_COLLECTED
+        assert "--verify-dir" not in run.out

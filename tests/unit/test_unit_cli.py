@@ -77,7 +77,7 @@ def test_the_operator_is_all_that_must_be_given(
     assert fake.value("--verify-op") == "a"
     assert fake.value("--verify-impl") == "triton_ascend_impl"
     assert float(fake.value("--verify-timeout")) == 900
-    switches = {"--verify-non-compute", "--verify-fresh-cache", "--verify-keep-cache"}
+    switches = {f"--verify-{n}" for n in ("non-compute", "exact-int", "fresh-cache", "keep-cache")}
     assert not switches & set(fake.options)
     assert not any(option.startswith("--verify-device") for option in fake.options)
 
@@ -87,7 +87,9 @@ def test_all_options_of_the_script(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = "--op_name a --verify_dir ops --triton_impl_name triton_v2 --timeout 1234567 "
-    arguments += "--output out/r.json --non-compute --fresh-cache --keep-cache --device cpu"
+    arguments += (
+        "--output out/r.json --non-compute --exact-int --fresh-cache --keep-cache --device cpu"
+    )
     assert verify(*arguments.split()) == 0
     assert fake.output == tmp_path / "out" / "r.json"
     assert fake.value("--verify-impl") == "triton_v2"

@@ -66,6 +66,8 @@ def test_a_right_pair_in_a_folder_full_of_traps(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     assert last_line(run) == "验证成功：共 3 组测试用例全部通过"
     assert run.stdout.count("[评测模式] ") == 3
+    assert f"result: {pair.folder / 'verify_result.json'}" in run.stdout.splitlines()
+    assert "configfile" not in run.stdout
     result = pair.result()
     assert (result["total_cases"], result["passed_cases"]) == (3, 3)
     assert not marker.exists()

@@ -197,6 +197,49 @@ def test_half_pairs_are_told_with_what_they_lack(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("names", "alone", "hint"),
+    [
+        (
+            ["scale_torch.py", "scale_ascend_triton.py"],
+            "scale_torch.py",
+            "is scale_ascend_triton.py meant to be scale_triton_ascend.py?",
+        ),
+        (
+            ["scale_torch.py", "scale-triton.py"],
+            "scale_torch.py",
+            "is scale-triton.py meant to be scale_triton_ascend_impl.py?",
+        ),
+        (
+            ["scale_triton_x.py", "Scale_torch.py"],
+            "scale_triton_x.py",
+            "is Scale_torch.py meant to be scale_torch.py?",
+        ),
+        (
+            ["scale_triton_x.py", "Scale_torch.py"],
+            "Scale_torch.py",
+            "is scale_triton_x.py meant to be Scale_triton_x.py?",
+        ),
+        (["row_sum_torch.py", "row_min_triton_x.py", "row_sum.py"], "row_sum_torch.py", None),
+        (["row_sum_torch.py", "row_triton_x.py"], "row_triton_x.py", None),
+    ],
+)
+def test_half_pairs_are_told_what_a_misnamed_file_was_perhaps_meant_to_be(
+    tmp_path: Path, names: list[str], alone: str, hint: str | None
+) -> None:
+    touch(tmp_path, *names)
+    text = dict(walked(tmp_path).lonely)[tmp_path / alone]
+    assert text.partition("; ")[2] == (hint or "")
+
+
+def test_a_folder_is_asked_for_pairs_within_bounds(tmp_path: Path) -> None:
+    touch(tmp_path, "a_torch.py", "a_triton.py", "sub/b_triton_x.py")
+    assert not discovery.holds_pair(tmp_path)
+    touch(tmp_path, "sub/deep/c_torch.py", "sub/deep/c_triton_x.py")
+    assert discovery.holds_pair(tmp_path)
+    assert not discovery.holds_pair(tmp_path, most=2)
+
+
 def test_walking_finds_pairs_at_any_depth_once(tmp_path: Path) -> None:
     touch(tmp_path, "x/y/a_torch.py", "x/y/a_triton_b.py", "x/b_torch.py", "x/b_triton_c.py")
     touch(tmp_path, "x/conftest.py", "x/y/z/conftest.py", "conftest.txt")

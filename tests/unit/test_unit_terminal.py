@@ -292,6 +292,19 @@ def test_a_missing_journal_is_told(stage: Stage) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("configfile: ../../../dev/null", ""),
+        ("rootdir: /ops, configfile: ../dev/null", "rootdir: /ops"),
+        ("configfile: pytest.ini", "configfile: pytest.ini"),
+        ("rootdir: /dev/null", "rootdir: /dev/null"),
+    ],
+)
+def test_a_configuration_file_that_is_none_is_left_out(line: str, kept: str) -> None:
+    assert terminal.without_config_file(line, "/dev/null") == kept
+
+
 def test_half_pairs_are_told_again(stage: Stage) -> None:
     stage.judged("a", {})
     stage.lonely = [(stage.root / "b_torch.py", "no implementation beside it")]
