@@ -94,7 +94,11 @@ class CaseRun:
             if not record.passed:
                 break
         record = configurations.blamed(record, attempt)
-        if record.passed or not self._judge.poison_may_matter(attempt.facts):
+        # What was found in undefined lanes may have become an address outside of all tensors.
+        strayed = attempt.facts is not None and bool(attempt.facts.strays)
+        if record.passed and not strayed:
+            return record
+        if not self._judge.poison_may_matter(attempt.facts):
             return record
         return self._look_again(record, attempt, inputs, golden)
 
@@ -125,20 +129,20 @@ class CaseRun:
     def _look_again(
         self, record: CaseRecord, attempt: Attempt, inputs: Answer, golden: Answer
     ) -> CaseRecord:
-        """Find out whether a case fails only because undefined lanes do not hold zeros."""
+        """Find out whether a case fails, or strays, only because undefined lanes hold no zeros."""
         zeros = self._judge.new_candidate("zero")
         facts, again = attempt.facts, None
         passes = False
         try:
             actual = self._run(zeros, inputs, attempt.selection)
             again = RunFacts.of(actual.message)
-            passes = self._compare(zeros, inputs, golden, actual).passed
+            passes = self._compare(zeros, inputs, golden, actual).passed and not again.strays
         except Failure as failure:
             again = again or failure.facts
         finally:
             zeros.close()
         loads = next((f.undefined_loads for f in (facts, again) if f and f.undefined_loads), ())
-        if not loads:
+        if not loads or (record.passed and not passes):
             return record
         if not passes:
             return undefined_lanes.cleared(record, loads)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import out_of_bounds
+from pytest_tritonverify.results.records import FAILED
+from pytest_tritonverify.supervision import IMPLEMENTATION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,14 +31,19 @@ def blamed(record: CaseRecord, loads: Sequence[UndefinedLoad]) -> CaseRecord:
     """Return the record of a case that fails with poison in these lanes and passes with zeros.
 
     Args:
-        record: the failure with poison.
+        record: the outcome with poison: a failure, or values that are right although the kernel
+            has left its tensors.
         loads: the loads that left lanes undefined, at least one.
     """
     places = "\n".join(f"  {load}: the load left {_lanes(load.lanes)} undefined" for load in loads)
-    original = (record.error_msg or "").partition("\n")[0]
+    strayed = "a kernel accesses memory outside of the tensors that it was given"
+    original = (record.error_msg or strayed).partition("\n")[0]
     text = _TEXT.format(name=ERROR_TYPE, places=places, original=original)
     return dataclasses.replace(
         record,
+        status=FAILED,
+        side=IMPLEMENTATION,
+        warnings=[entry for entry in record.warnings if entry["code"] != out_of_bounds.WARNING],
         error_type=ERROR_TYPE,
         error_msg=text,
         phase="compare",

@@ -125,7 +125,7 @@ def test_an_address_made_from_undefined_lanes_is_shown_at_the_load(
     record = judged("x.flip(1).sum(1)", GATHER)
 
     assert record.error_type == "MaskedLaneRead"
-    assert "SIGSEGV" in (record.error_msg or "")
+    assert "outside of the tensors" in (record.error_msg or "")
     assert f"op_triton_ascend_impl.py:{LOAD_LINE + 1}" in (record.error_msg or "")
 
 

@@ -39,6 +39,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "installed"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
+    # One that another test has imported would be taken for the one that is installed.
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
     return folder
 
 

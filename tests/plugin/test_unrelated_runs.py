@@ -22,6 +22,8 @@ LIGHT = {
     "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
     "pytest_tritonverify.startup",
+    "pytest_tritonverify.strictness",
+    "pytest_tritonverify.strictness.limits",
 }
 
 CONFTEST = """
