@@ -20,8 +20,11 @@ _OUTPUT_LIMIT = 1 << 16
 _MOST_PHASES = 32
 # What a killed or crashed process needs to be reaped and reported.
 _EXIT_GRACE = 5.0
-# What a hanging process gets to write down its Python stack.
+# What a hanging process gets to write down its Python stacks, and how long none of them means that
+# all are there. A busy machine may let it wait for its turn.
+_STACK_PATIENCE = 2.0
 _STACK_GRACE = 0.3
+_STACK_WORDS = b"(most recent call first)"
 _BAD_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
 
 
@@ -192,10 +195,12 @@ class Worker:
             self._drain()
             os.kill(self.pid, STACK_SIGNAL)
             # Reading all the while: a full pipe would keep the stacks from being written.
-            end = time.monotonic() + _STACK_GRACE
+            end = time.monotonic() + _STACK_PATIENCE
             while self._output_open and (remaining := end - time.monotonic()) > 0:
-                if wire.wait_ready([self._output_fd], remaining)[0]:
+                if wire.wait_ready([self._output_fd], min(remaining, _STACK_GRACE))[0]:
                     self._drain()
+                elif _STACK_WORDS in self._output:
+                    break
         phase, output = self.phase, self.take_output()
         self.kill()
         return WorkerHung("it did not answer in time", phase, output)
