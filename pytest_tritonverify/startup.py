@@ -202,7 +202,7 @@ def _check_request(settings: Settings, activation: Activation, findings: Finding
     if missing:
         advice = {
             "torch": "install it for the Python that runs pytest: pip install torch, without a "
-            "GPU with --index-url https://download.pytorch.org/whl/cpu",
+            "GPU by the command for CPU-only builds that pytorch.org gives",
             "triton": "install it for the Python that runs pytest: pip install triton ml_dtypes "
             "(on Ascend: pip install triton-ascend instead)",
         }
