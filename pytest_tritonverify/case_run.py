@@ -116,8 +116,9 @@ class CaseRun:
             standin=facts.standin if facts else None,
         )
         # The reference may fail, too, before anything is to be said of the implementation.
-        blames = facts is not None and record.side in (None, IMPLEMENTATION)
-        return out_of_bounds.noted(record, facts.strays) if facts and blames else record
+        if facts is None or record.side not in (None, IMPLEMENTATION):
+            return record
+        return out_of_bounds.noted(record, facts.strays)
 
     def _remember(self, attempt: Attempt, record: CaseRecord) -> None:
         outcome = attempt.outcome

@@ -20,7 +20,7 @@ from pytest_tritonverify.results import names
 from pytest_tritonverify.workflow import command as workflow_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,9 +71,11 @@ def main(arguments: Sequence[str]) -> int:
         return compare_command.run(options)
     if options.command == "validate":
         return command.validate(options.file, as_json=options.json, non_compute=options.non_compute)
-    if options.command == "benchmark":
-        return _benchmark(options)
-    return _verify(options)
+    try:
+        return _benchmark(options) if options.command == "benchmark" else _verify(options)
+    except _Broken as complaint:
+        print(f"{options.command}: {complaint}", file=sys.stderr)  # noqa: T201 - a command
+        return 1
 
 
 class _Broken(Exception):  # noqa: N818 - it ends a command with a sentence
@@ -117,28 +119,26 @@ def _cleared(given: str | None, default: Path) -> Path:
     return output
 
 
+def _places(options: argparse.Namespace, default: Callable[..., Path]) -> tuple[Path, Path]:
+    """Return the pair's folder, and where the file about it goes.
+
+    Raises:
+        _Broken: the pair is not there, or an old file can't be removed.
+    """
+    pair = _pair_of(options)
+    folder = pair.implementation.parent
+    output = default(pair, shared_folder=names.is_shared(folder))
+    return folder, _cleared(options.output, output)
+
+
 def _verify(options: argparse.Namespace) -> int:
-    try:
-        pair = _pair_of(options)
-        folder = pair.implementation.parent
-        shared = names.is_shared(folder)
-        output = _cleared(options.output, names.verify_result(pair, shared_folder=shared))
-    except _Broken as complaint:
-        print(f"verify: {complaint}", file=sys.stderr)  # noqa: T201 - a command
-        return 1
+    folder, output = _places(options, names.verify_result)
     ended = run_pytest(verifying_options(options, folder, output), folder)
     return 0 if _say_outcome(output, ended.status) else 1
 
 
 def _benchmark(options: argparse.Namespace) -> int:
-    try:
-        pair = _pair_of(options)
-        folder = pair.implementation.parent
-        shared = names.is_shared(folder)
-        output = _cleared(options.output, names.perf_result(pair, shared_folder=shared))
-    except _Broken as complaint:
-        print(f"benchmark: {complaint}", file=sys.stderr)  # noqa: T201 - a command
-        return 1
+    folder, output = _places(options, names.perf_result)
     ended = run_pytest(measuring_options(options, folder, output), folder)
     if ended.status == benchmark_items.REFUSED and not ended.interrupted:
         return ended.status

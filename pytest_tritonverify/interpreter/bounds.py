@@ -70,13 +70,13 @@ class _State:
 
     Attributes:
         regions: the launch's storages; None where accesses are not looked at.
-        names: what the storage at an address is called.
+        given: its arguments by the names of their parameters.
         strays: number of lanes and farthest reach by place.
         refuse: called instead of keeping a record, where that would be lost.
     """
 
     regions: Regions | None = None
-    names: dict[int, str] = field(default_factory=dict)
+    given: list[tuple[str, Any]] = field(default_factory=list)
     strays: dict[_Key, tuple[int, int]] = field(default_factory=dict)
     refuse: Callable[[str], None] | None = None
 
@@ -140,31 +140,34 @@ def _with_regions(original: Any) -> Any:
     """Know the tensors of a launch while it runs."""
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - stands for it
-        outer = _state.regions, _state.names
+        outer = _state.regions, _state.given
         names = list(inspect.signature(self.fn).parameters)
-        given = [*zip(names, args, strict=False), *kwargs.items()]
-        _state.regions, _state.names = _regions_of(given)
+        _state.given = [*zip(names, args, strict=False), *kwargs.items()]
+        _state.regions = _regions_of([value for _, value in _state.given])
         try:
             return original(self, *args, **kwargs)
         finally:
-            _state.regions, _state.names = outer
+            _state.regions, _state.given = outer
 
     return __call__
 
 
-def _regions_of(given: list[tuple[str, Any]]) -> tuple[Regions | None, dict[int, str]]:
-    values = [value for _, value in given]
+def _regions_of(values: list[Any]) -> Regions | None:
+    """Return the storages of a launch's arguments, None where accesses are not to be looked at."""
     try:
         if any(_may_lead_elsewhere(value) for value in values):
-            return None, {}
-        regions = Regions.of_arguments(values)
+            return None
+        return Regions.of_arguments(values)
     except UnknownMemoryError:
-        return None, {}
-    names: dict[int, str] = {}
-    for name, value in given:
-        for start in Regions.of_arguments([value]).starts:
-            names.setdefault(start, f"{name}{_described(value)}")
-    return regions, names
+        return None
+
+
+def _name_at(start: int) -> str:
+    """Say which of the present launch's arguments has its storage at an address."""
+    for name, value in _state.given:
+        if start in Regions.of_arguments([value]).starts:
+            return f"{name}{_described(value)}"
+    return "a tensor"
 
 
 def _may_lead_elsewhere(value: Any) -> bool:
@@ -330,5 +333,9 @@ def _nearest(
         for side, chosen in (("after", after), ("before", ~after)):
             lanes = chosen & (ends == region)
             if lanes.any():
-                name = _state.names.get(regions.starts[region], "a tensor")
-                yield name, side, int(lanes.sum()), int(reach[lanes].max())
+                yield (
+                    _name_at(regions.starts[region]),
+                    side,
+                    int(lanes.sum()),
+                    int(reach[lanes].max()),
+                )

@@ -21,7 +21,7 @@ from pytest_tritonverify.benchmark.measurement import (
 )
 from pytest_tritonverify.benchmark.perf_file import PerfFileError
 from tests.support import measurements
-from tests.support.measurements import ENVIRONMENT, SOURCES, case, failed, side, steady
+from tests.support.measurements import ENVIRONMENT, SOURCES, TOP_LEVEL, case, failed, side, steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,24 +29,6 @@ if TYPE_CHECKING:
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(perf_file.SCHEMA_PATH.read_text("utf-8")))
 
-# To the letter, from the source document.
-TOP_LEVEL = [
-    "op_name",
-    "warmup",
-    "repeats",
-    "total_cases",
-    "passed_cases",
-    "failed_cases",
-    "nan_indices",
-    "inf_indices",
-    "zero_indices",
-    "negative_indices",
-    "none_indices",
-    "framework",
-    "implementation",
-    "speedup_vs_torch",
-    "per_shape_results",
-]
 PER_SHAPE = [
     "case_idx",
     "input_desc",

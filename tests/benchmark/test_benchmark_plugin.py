@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from pytest_tritonverify.benchmark import perf_file
+from tests.support.measurements import TOP_LEVEL
 from tests.support.pairs import WRONG, WrittenPair, case_names, write_pair
 
 if TYPE_CHECKING:
@@ -58,23 +59,7 @@ def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     content = report(pair)
     assert content["environment"]["device"]["backend"] == "cpu"
     assert content["sources"] == pair.result()["sources"]
-    assert list(content)[:15] == [
-        "op_name",
-        "warmup",
-        "repeats",
-        "total_cases",
-        "passed_cases",
-        "failed_cases",
-        "nan_indices",
-        "inf_indices",
-        "zero_indices",
-        "negative_indices",
-        "none_indices",
-        "framework",
-        "implementation",
-        "speedup_vs_torch",
-        "per_shape_results",
-    ]
+    assert list(content)[:15] == TOP_LEVEL
     assert (content["warmup"], content["repeats"], content["total_cases"]) == (1, 4, 2)
     for shape in content["per_shape_results"]:
         assert shape["implementation"]["method"] == "cpu_wall_clock"

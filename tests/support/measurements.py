@@ -9,6 +9,25 @@ from hypothesis import strategies as st
 from pytest_tritonverify.benchmark.frequency_report import FrequencyReport
 from pytest_tritonverify.benchmark.measurement import CaseMeasurement, Method, SideMeasurement
 
+# To the letter, from the source document.
+TOP_LEVEL = [
+    "op_name",
+    "warmup",
+    "repeats",
+    "total_cases",
+    "passed_cases",
+    "failed_cases",
+    "nan_indices",
+    "inf_indices",
+    "zero_indices",
+    "negative_indices",
+    "none_indices",
+    "framework",
+    "implementation",
+    "speedup_vs_torch",
+    "per_shape_results",
+]
+
 SOURCES = {"task": "0" * 64, "data": None, "implementation": "f" * 64}
 ENVIRONMENT: dict[str, Any] = {
     "timestamp": "2026-01-02T03:04:05+00:00",
