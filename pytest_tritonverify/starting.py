@@ -59,8 +59,12 @@ def candidate(
         masked_lanes: what undefined lanes hold, if not what the settings say.
         timed: it is started for a benchmark.
     """
+    wishes = settings.compile
     return {
         "role": role,
+        # A measured launch is left alone.
+        "record": wishes is not None and not timed and role == "candidate",
+        "all_configurations": wishes is not None and wishes.all_configurations,
         "implementation": str(pair.implementation),
         "task": str(pair.task),
         "guarded": not settings.in_process,
