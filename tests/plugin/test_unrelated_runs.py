@@ -18,6 +18,7 @@ LIGHT = {
     "pytest_tritonverify.benchmark",
     "pytest_tritonverify.benchmark.options",
     "pytest_tritonverify.discovery",
+    "pytest_tritonverify.given",
     "pytest_tritonverify.options",
     "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
