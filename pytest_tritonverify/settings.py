@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
+from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
@@ -118,16 +119,9 @@ class Settings:
         Raises:
             SettingsError: a value is impossible.
         """
-
-        def given(name: str) -> Any:
-            value = option(f"verify_{name}")
-            return ini(f"verify_{name}") if value in (None, []) else value
-
+        given = Given(option, ini, cwd, ini_folder)
         dirs = option("verify_dir") or ini("verify_dirs") or []
         timeout = given("timeout") or DEFAULT_TIMEOUT
-        output = option("verify_output")
-        if not output and ini("verify_output"):
-            output = ini_folder / ini("verify_output")
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
@@ -138,7 +132,7 @@ class Settings:
             hf32=bool(given("hf32")),
             strict=bool(given("strict")),
             strict_limits=_limits(given("strict_limit") or ()),
-            output=(cwd / output).absolute() if output else None,
+            output=given.file("output"),
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
                 "degeneration", given("degeneration") or "strict", DEGENERATION_CHOICES
@@ -160,7 +154,7 @@ class Settings:
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
-            benchmark=_benchmark(option, ini, cwd, ini_folder),
+            benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
         ).checked()
 
@@ -183,20 +177,17 @@ class Settings:
         return self
 
 
-def _benchmark(
-    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
-) -> BenchmarkWishes | None:
-    given = option("verify_benchmark")
-    if not (ini("verify_benchmark") if given is None else given):
+def _benchmark(given: Given) -> BenchmarkWishes | None:
+    if not given("benchmark"):
         for name in ("save", "compare"):
-            if option(f"verify_{name}") is not None:
+            if given.option(f"verify_{name}") is not None:
                 raise SettingsError(f"--verify-{name} takes effect with --benchmark")
         return None
     # Not at the top: most runs measure nothing.
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
     try:
-        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+        return BenchmarkWishes.load(given)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
