@@ -286,4 +286,5 @@ def _output_entry(output: OutputVerdict, comparison: Comparison) -> dict[str, An
         "metrics": dict(output.metrics) if output.metrics else None,
         "diagnosis": explanation.diagnosis.to_json() if explanation else None,
         "strictness": comparison.scrutinies.get(output.path),
+        "errors": comparison.errors.get(output.path),
     }

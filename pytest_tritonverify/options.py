@@ -45,6 +45,7 @@ _PLAIN_INI = (
     "masked_lanes",
     "interpreter_jobs",
     "github_summary",
+    "html",
 )
 
 
@@ -146,6 +147,11 @@ def add_options(parser: pytest.Parser) -> None:
         "it names one)",
         action="store_const",
         const=True,
+    )
+    add(
+        "html",
+        "Write one HTML page about all pairs of the run, which needs nothing beside it",
+        metavar="FILE",
     )
     add(
         "allow-conftest",

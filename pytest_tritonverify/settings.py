@@ -66,6 +66,7 @@ class Settings:
         interpreter_jobs: processes over which a long launch is spread on the CPU.
         in_process: run everything in the judge, for debuggers.
         github_summary: file to which the outcome is appended in Markdown; None for none.
+        html: where the page about all pairs goes; None for none.
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
@@ -94,6 +95,7 @@ class Settings:
     interpreter_jobs: int = field(default_factory=_cores)
     in_process: bool = False
     github_summary: Path | None = None
+    html: Path | None = None
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
@@ -150,6 +152,7 @@ class Settings:
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
+            html=given.file("html"),
             # Not from an ini file: one below a verify dir could allow itself.
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
@@ -169,6 +172,8 @@ class Settings:
                 "--verify-cache-ab compares the Triton cache in use with an empty one, and with "
                 "--verify-fresh-cache both are empty: leave one of them out"
             )
+        if self.html is not None and self.html.is_dir():
+            raise SettingsError(f"--verify-html: {self.html} is a folder; name a file in it")
         if self.cache_ab and self.in_process:
             raise SettingsError(
                 "--verify-cache-ab needs new processes for another Triton cache, and with "
