@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -195,6 +196,12 @@ class Process:
             self._broken = failure
             self.close()
         return failure
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Keep the worker, if it is a process, and everything that it started from running."""
+        paused: Any = getattr(self._worker, "paused", contextlib.nullcontext)
+        found: contextlib.AbstractContextManager[None] = paused()
+        return found
 
     def close(self) -> None:
         """End the worker, if there is one, and everything that it started."""

@@ -45,7 +45,7 @@ class PairBenchmark:
         self.settings = settings
         self.device = device
         self.inputs = inputs
-        self.choose = random.SystemRandom()
+        self.choose: random.Random = random.SystemRandom()
         # Other values than the stored ones would have another golden.
         self.rotated = not gpu_task.returns_stored_output(pair.task)
         self._spawn = spawn
