@@ -62,6 +62,7 @@ def explain(
     launches = [LaunchFacts(**vars(launch)) for launch in facts.launches]
     loads = facts.undefined_loads
     masked_loads = None if loads is None else [MaskedLoad(**vars(load)) for load in loads]
+    stray_reads = [str(stray) for stray in facts.strays if not stray.writes]
     tensors = {path: pair for path, pair in pairs.items() if _comparable(*pair)}
     found = {}
     for output in outputs:
@@ -81,6 +82,7 @@ def explain(
             inputs=[value for value in inputs if isinstance(value, torch.Tensor)],
             launches=launches,
             masked_loads=masked_loads,
+            stray_reads=stray_reads,
         )
         found[output.path] = Explanation(diagnose(case), heat_map(case))
     return found
