@@ -27,7 +27,7 @@ class PairBenchmark:
         self.pair = processes.pair
         self.settings = processes.settings
         self.inputs = processes.shared
-        self.choose = random.SystemRandom()
+        self.choose: random.Random = random.SystemRandom()
         # Other values than the stored ones would have another golden.
         self.rotated = not gpu_task.returns_stored_output(self.pair.task)
         self.reference = processes.reference()
