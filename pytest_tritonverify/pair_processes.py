@@ -91,9 +91,12 @@ class PairProcesses:
         return self._for_implementation("observer", None, timed=False)
 
     def _for_implementation(self, role: str, masked_lanes: str | None, *, timed: bool) -> Process:
-        settings = self.settings
+        settings, wishes = self.settings, self.settings.compile
         start = {
             "role": role,
+            # A measured launch is left alone.
+            "record": wishes is not None and not timed and role == "candidate",
+            "all_configurations": wishes is not None and wishes.all_configurations,
             "implementation": str(self.pair.implementation),
             "task": str(self.pair.task),
             "guarded": not settings.in_process,

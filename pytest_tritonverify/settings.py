@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+    from pytest_tritonverify.compilation.wishes import CompileWishes
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -72,6 +73,8 @@ class Settings:
         keep_cache: keep that cache.
         benchmark: how cases are measured; None where they are not.
         cache_ab: run pairs with accuracy failures again, on an empty Triton cache.
+        compile: how kernels are compiled for devices that need not be there; None where they are
+            not.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -101,6 +104,7 @@ class Settings:
     keep_cache: bool = False
     benchmark: BenchmarkWishes | None = None
     cache_ab: bool = False
+    compile: CompileWishes | None = None
 
     @classmethod
     def load(
@@ -159,6 +163,7 @@ class Settings:
             keep_cache=bool(given("keep_cache")),
             benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
+            compile=_compile(given, option, cwd, ini_folder),
         ).checked()
 
     def checked(self) -> Settings:
@@ -193,6 +198,20 @@ def _benchmark(given: Given) -> BenchmarkWishes | None:
 
     try:
         return BenchmarkWishes.load(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _compile(
+    given: Callable[[str], Any], option: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> CompileWishes | None:
+    if not given("compile"):
+        return None
+    # Not at the top: most runs compile nothing.
+    from pytest_tritonverify.compilation.wishes import CompileWishes
+
+    try:
+        return CompileWishes.load(given, option, cwd, ini_folder)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
