@@ -80,10 +80,13 @@ def turning(values: Sequence[object]) -> list[list[int] | None]:
     floating = any(tensor.is_floating_point() or tensor.is_complex() for tensor in leaves)
     found: dict[int, list[int] | None] = {}
     for tensor in leaves:
-        storage = tensor.untyped_storage()
-        key = storage._cdata  # noqa: SLF001 - the storage's identity
-        if not storage.nbytes():
+        storage = storage_of(tensor)
+        if storage is None:
+            # A sparse tensor travels as a dense one, which has a storage.
+            if tensor.layout is not torch.strided and tensor.numel():
+                found[-id(tensor)] = None
             continue
+        key = storage._cdata  # noqa: SLF001 - the storage's identity
         chosen = tensor.is_floating_point() or tensor.is_complex() or not floating
         found[key] = found.get(key) or (_rows(tensor) if chosen else None)
     return list(found.values())

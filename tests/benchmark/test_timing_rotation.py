@@ -121,17 +121,21 @@ def few_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "BUDGET", 1)
 
 
-@pytest.mark.parametrize("kind", ["floats", "integers", "mixed"])
+@pytest.mark.parametrize("kind", ["floats", "integers", "mixed", "odd"])
 def test_no_forward_has_the_values_of_an_earlier_one(
     packed: Any, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     few_sets(monkeypatch)
     torch.manual_seed(1)
     rows, index = torch.randn(1, 7, 3), torch.randperm(11)
-    given = {"floats": (rows,), "integers": (index,), "mixed": (index, [rows], torch.randn(5))}[
-        kind
-    ]
-    case, fd = packed(100, *given)
+    sparse, empty = torch.eye(3).to_sparse(), torch.empty(0, 4)
+    kinds: dict[str, tuple[object, ...]] = {
+        "floats": (rows,),
+        "integers": (index,),
+        "mixed": (index, [rows], torch.randn(5)),
+        "odd": (sparse, empty, rows, {"a": rows[0, :2], "b": 3}, index),
+    }
+    case, fd = packed(100, *kinds[kind])
     assert len(case["sets"]) == 2
     rotation, seen = Rotation(calls(case), fd, "cpu", case["turning"]), set()
     for number in range(-4, 10):
