@@ -46,6 +46,7 @@ _PLAIN_INI = (
     "masked_lanes",
     "interpreter_jobs",
     "github_summary",
+    "html",
 )
 
 
@@ -148,6 +149,11 @@ def add_options(parser: pytest.Parser) -> None:
         "it names one)",
         action="store_const",
         const=True,
+    )
+    add(
+        "html",
+        "Write one HTML page about all pairs of the run, which needs nothing beside it",
+        metavar="FILE",
     )
     add(
         "allow-conftest",

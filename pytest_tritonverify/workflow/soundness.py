@@ -71,7 +71,12 @@ def examine(
         return Standing(result, (counts,))
     objections = _contents(result, one.op_name)
     warnings: list[str] = []
-    for more in (_sources(result, one), _copied(copies), _environment(result, present)):
+    for more in (
+        _sources(result, one),
+        _checks(result, one),
+        _copied(copies),
+        _environment(result, present),
+    ):
         objections += more[0]
         warnings += more[1]
     return Standing(result, tuple(objections), tuple(warnings))
@@ -117,9 +122,7 @@ def _sources(result: Verification, one: Round) -> Found:
     """Ask whether what was verified is what lies there."""
     recorded = result.content.get("sources")
     if not isinstance(recorded, dict):
-        return _degeneration(one, result), [
-            f"{result.path} names no sources: whether it is of these files can't be told"
-        ]
+        return [], [f"{result.path} names no sources: whether it is of these files can't be told"]
     places = {
         "task": one.task,
         "data": loading.data_file(one.task, one.op_name),
@@ -134,9 +137,29 @@ def _sources(result: Verification, one: Round) -> Found:
     return found, []
 
 
+def _checks(result: Verification, one: Round) -> Found:
+    """Ask whether kernels do the work: a milder policy than the default settles nothing."""
+    found, warnings = [], []
+    checks = result.section("degeneration")
+    static, dynamic = (
+        check if isinstance(check, dict) else {}
+        for check in (checks.get("degeneration"), checks.get("execution"))
+    )
+    settled = static.get("status") == "passed" and static.get("policy") == "strict"
+    if not settled and static.get("status") != "failed":
+        found += _degeneration(one, result)
+    if dynamic.get("status") == "warned":
+        first = str(dynamic.get("message") or "").partition("\n")[0]
+        text = f"{result.path}: the check at run time has failed: {first:.300}"
+        found.append(Objection("degenerate", text, "退化检查未通过"))
+    elif dynamic.get("status") not in ("passed", "failed"):
+        warnings.append(f"{result.path}: the check at run time was not made")
+    return found, warnings
+
+
 def _degeneration(one: Round, result: Verification) -> list[Objection]:
     """Make the static check of code whose result doesn't tell of one."""
-    if result.section("degeneration") or not one.implementation.is_file():
+    if not one.implementation.is_file():
         return []
     from pytest_tritonverify.degeneration.check import check_source
 
