@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.standin import choosing
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def candidate(
         "implementation": str(pair.implementation),
         "task": str(pair.task),
         "guarded": not settings.in_process,
+        "confinement": isolation.confinement(pair, settings, device),
         "masked_lanes": masked_lanes or settings.masked_lanes,
         "interpreter_jobs": settings.interpreter_jobs,
         "standin": _standin(pair, settings, device),

@@ -9,13 +9,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import processes, server, wire
+from pytest_tritonverify.execution import processes, scratch, server, wire
 from pytest_tritonverify.execution.worker_handle import Worker
 
 if TYPE_CHECKING:
@@ -43,12 +42,16 @@ class HostConfig:
         fork: fork workers from a process that has imported torch and triton.
         private_dirs: folders whose files must not be found by a worker's imports.
         environment: variables to set on top of the judge's own.
+        process_limit: processes that a worker may have below it; 0 for no limit.
+        disposable: folders to be removed when the judge is killed.
     """
 
     device: Device
     fork: bool
     private_dirs: frozenset[Path] = frozenset()
     environment: Mapping[str, str] = field(default_factory=dict)
+    process_limit: int = 0
+    disposable: tuple[str, ...] = ()
 
 
 class Host:
@@ -59,9 +62,12 @@ class Host:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch = ""
+        self._scratch_held = -1
         # Of the present server: process ids of workers, and how those of them ended that have.
         self._workers: set[int] = set()
         self._exits: dict[int, int] = {}
+        # Why some of them were ended, in words.
+        self._reasons: dict[int, str] = {}
         self._ready: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -69,7 +75,7 @@ class Host:
         if self._control is not None:
             return
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._scratch = tempfile.mkdtemp(prefix="tritonverify-")
+        self._scratch, self._scratch_held = scratch.make()
         preload = ["torch", "torch._subclasses.fake_tensor", "triton", "triton.language"]
         config = {
             "control_fd": there.fileno(),
@@ -77,6 +83,9 @@ class Host:
             "preload": preload if self.config.fork else [],
             "fork": self.config.fork,
             "scratch": self._scratch,
+            "scratch_fd": self._scratch_held,
+            "process_limit": self.config.process_limit,
+            "disposable": self.config.disposable,
         }
         boot = (
             "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -89,7 +98,7 @@ class Host:
             cwd=self._scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[there.fileno()],
+            pass_fds=[there.fileno(), self._scratch_held],
             start_new_session=True,
         )
         there.close()
@@ -189,6 +198,10 @@ class Host:
             self._sort(message)
         return self._exits[pid]
 
+    def reason(self, pid: int) -> str | None:
+        """Return why the server has ended a worker by itself; None where it has not."""
+        return self._reasons.get(pid)
+
     def kill(self, pid: int) -> None:
         """Kill a worker and all its descendants, and wait until it is gone."""
         try:
@@ -202,6 +215,7 @@ class Host:
             return
         self._workers.discard(pid)
         self._exits.pop(pid, None)
+        self._reasons.pop(pid, None)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
         if self._control is None:
@@ -232,6 +246,8 @@ class Host:
     def _sort(self, message: dict[str, Any]) -> None:
         if message["event"] == "exit":
             self._exits[message["pid"]] = message["status"]
+            if message["reason"] is not None:
+                self._reasons[message["pid"]] = message["reason"]
         elif message["event"] == "ready":
             self._ready = message
 
@@ -247,6 +263,7 @@ class Host:
         self._ready = None
         self._workers.clear()
         self._exits.clear()
+        self._reasons.clear()
         try:
             self._process.wait(timeout=_END_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -256,6 +273,7 @@ class Host:
         self._process = None
         # The warden does this too, unless it was killed.
         shutil.rmtree(self._scratch, ignore_errors=True)
+        os.close(self._scratch_held)
 
 
 def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
-from tests.support.workers import Bench
+from tests.support.workers import PROCESSES, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def host() -> Iterator[Host]:
     """A fork server for Triton's interpreter."""
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
+    host = Host(HostConfig(DEVICES["cpu"], fork=True, process_limit=PROCESSES))
     assert host.problems() == {}
     yield host
     host.close()
