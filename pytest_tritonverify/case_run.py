@@ -131,7 +131,7 @@ class CaseRun:
         self, record: CaseRecord, attempt: Attempt, inputs: Answer, golden: Answer
     ) -> CaseRecord:
         """Find out whether a case fails, or strays, only because undefined lanes hold no zeros."""
-        zeros = self._judge.new_candidate("zero")
+        zeros = self._judge.processes.candidate(masked_lanes="zero")
         facts, again = attempt.facts, None
         passes = False
         try:
@@ -286,4 +286,5 @@ def _output_entry(output: OutputVerdict, comparison: Comparison) -> dict[str, An
         "metrics": dict(output.metrics) if output.metrics else None,
         "diagnosis": explanation.diagnosis.to_json() if explanation else None,
         "strictness": comparison.scrutinies.get(output.path),
+        "errors": comparison.errors.get(output.path),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, terminal
+from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.results.claim import ClaimedError
 from pytest_tritonverify.signals import Termination
@@ -33,6 +34,7 @@ class ActiveHooks:
         self._session = session
         self._judging = False
         self._termination: Termination | None = None
+        self._page_problem: str | None = None
 
     # The run
 
@@ -113,6 +115,7 @@ class ActiveHooks:
             return
         files = _ours(session.items)
         self._claim([file.pair for file in files if file.owns_result])
+        run_page.clear(self._session)
         for file in files:
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
@@ -211,6 +214,8 @@ class ActiveHooks:
         """End all processes and write the results, before other reports ask for them."""
         interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
         self._session.close(interrupted=interrupted)
+        if self._judging:
+            self._page_problem = run_page.write(self._session)
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[WORKER_KEY] = self._session.clocks
         if self._termination is not None:
@@ -234,6 +239,7 @@ class ActiveHooks:
             by_command = str(self._config.inipath) == os.devnull
             terminal.summary(self._session, terminalreporter, full_paths=by_command)
             terminal.github_summary(self._session, terminalreporter)
+            terminal.html_page(self._session, self._page_problem, terminalreporter)
 
 
 class WithoutConfigFile:

@@ -50,6 +50,7 @@ _PLAIN_INI = (
     "process_limit",
     "file_limit",
     "github_summary",
+    "html",
 )
 
 
@@ -173,6 +174,11 @@ def add_options(parser: pytest.Parser) -> None:
         "it names one)",
         action="store_const",
         const=True,
+    )
+    add(
+        "html",
+        "Write one HTML page about all pairs of the run, which needs nothing beside it",
+        metavar="FILE",
     )
     add(
         "allow-conftest",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_tritonverify.execution import confinement, landlock
-from tests.support.workers import attack, expect_gone, is_alive
+from tests.support.living import is_alive
+from tests.support.workers import attack, expect_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
