@@ -137,7 +137,7 @@ class Settings:
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
             device=_choice("device", given("device") or "auto", DEVICE_CHOICES),
-            timeout=_positive_seconds(timeout),
+            timeout=positive_seconds("timeout", timeout),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
             hf32=bool(given("hf32")),
@@ -281,13 +281,19 @@ def _limits(entries: Iterable[str]) -> StrictLimits:
         raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
-def _positive_seconds(value: Any) -> float:
+def positive_seconds(name: str, value: Any) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        SettingsError: the value of that setting is none, or not positive.
+    """
+    option = f"--verify-{name.replace('_', '-')}"
     try:
         seconds = float(value)
     except (TypeError, ValueError):
-        raise SettingsError(f"--verify-timeout: {value!r} is no number of seconds") from None
+        raise SettingsError(f"{option}: {value!r} is no number of seconds") from None
     if not 0 < seconds < float("inf"):
-        raise SettingsError(f"--verify-timeout: {value!r} is no positive number of seconds")
+        raise SettingsError(f"{option}: {value!r} is no positive number of seconds")
     return seconds
 
 
