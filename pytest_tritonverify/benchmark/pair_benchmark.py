@@ -6,11 +6,10 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import starting
+from pytest_tritonverify import gpu_task, starting
 from pytest_tritonverify.benchmark import gpu_reference
 from pytest_tritonverify.benchmark.case_benchmark import CaseBenchmark
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Process
-from pytest_tritonverify.workflow import gpu_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -195,6 +195,14 @@ def test_a_fake_kernel_whose_result_tells_of_no_check_is_found(work: Builder) ->
     assert codes(work) == ["degenerate"]
 
 
+def test_a_fake_kernel_that_a_policy_has_let_pass_is_none_here(work: Builder) -> None:
+    folder = work.iteration(0, code=FAKE)
+    content = result_of(folder)
+    content["degeneration"]["degeneration"] |= {"policy": "warn", "status": "warned"}
+    rewrite(folder, content)
+    assert codes(work) == ["degenerate"]
+
+
 def test_a_result_with_the_documented_keys_alone_is_enough(
     work: Builder, commands: Commands
 ) -> None:
