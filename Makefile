@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test test-torch-npu ascend-lane lint clean
+.PHONY: verify test types suite test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -12,7 +12,13 @@ verify: $(VENV)/.installed
 test: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory -j2 types suite
+
+# At the same time: the types need one core, and at its end the suite has no work for all.
+types: $(VENV)/.tested
 	$(BIN)/mypy
+
+suite: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist=loadfile
 
 # The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.
@@ -28,6 +34,14 @@ $(VENV)/.torch-npu: $(VENV)/.tested
 # SHARE=<site-packages> takes torch and what the tests need from there.
 ascend-lane:
 	$(PYTHON) tests/lanes/triton_ascend.py $(if $(SHARE),--share $(SHARE))
+
+# An environment with triton-ascend and ascendnpu-ir in .venv-ascend, where --verify-compile finds it.
+ascend-env:
+	$(PYTHON) tests/lanes/triton_ascend.py --only-make $(if $(SHARE),--share $(SHARE))
+
+# Compiling for Ascend NPUs, which needs that environment; not in `test`.
+test-ascend-compile: $(VENV)/.tested ascend-env
+	TRITONVERIFY_ASCEND_PYTHON=$(abspath .venv-ascend/bin/python) $(BIN)/python -m pytest tests/compilation/test_compile_ascend.py
 
 $(VENV)/.installed: pyproject.toml requirements/test.txt
 	$(PYTHON) -m venv $(VENV)

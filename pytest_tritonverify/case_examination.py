@@ -126,7 +126,7 @@ class CaseExamination:
             observation=self._read(Observation.of, observed.message.get("observed")),
             observed=self._digests(observed),
             marks=(self._marks[0], self._marks[1], self._marks[2], self._marks[3]),
-            interpreted=self._all.device == "cpu",
+            interpreted=self._all.processes.device == "cpu",
             plain=plain,
         )
         self._replay(evidence)
@@ -274,10 +274,11 @@ class CaseExamination:
         from pytest_tritonverify import outcomes
         from pytest_tritonverify.execution import tensors
 
-        golden, other = self._golden(self._case), None
+        answer, other = self._golden(self._case), None
+        golden, views = self._opened(answer), frozenset(answer.message["views"])
         if self._variant is not None:
             try:
-                other = self._golden(self._variant)
+                other = self._opened(self._golden(self._variant))
             except Failure:
                 other = None
         call = tensors.unpack(self._case[0]["call"], self._case[1])
@@ -286,7 +287,9 @@ class CaseExamination:
 
         def facts(replayed: Answer | None) -> dict[str, GoldenFact]:
             again = None if replayed is None else self._opened(replayed)
-            return outcomes.golden_facts(call, golden, other, observed, again, fixed=fixed)
+            return outcomes.golden_facts(
+                call, golden, other, observed, again, fixed=fixed, views=views
+            )
 
         evidence.golden = facts(self._replayed)
         if any(fact.followed is False for fact in evidence.golden.values()):
@@ -296,7 +299,7 @@ class CaseExamination:
     def _first_call_on_variant(self) -> Answer | None:
         """Run the other values in a process of their own; None where that fails."""
         assert self._variant is not None  # noqa: S101 - its golden has been compared
-        process = self._all.fresh()
+        process = self._all.processes.candidate()
         try:
             return self._asked(process, {"op": "run", "case": self._variant[0]}, self._variant[1])
         except Failure:
@@ -304,9 +307,8 @@ class CaseExamination:
         finally:
             process.close()
 
-    def _golden(self, case: tuple[Message, int | None]) -> Any:
-        answer = self._asked(self._all.reference, {"op": "golden", "case": case[0]}, case[1])
-        return self._opened(answer)
+    def _golden(self, case: tuple[Message, int | None]) -> Answer:
+        return self._asked(self._all.reference, {"op": "golden", "case": case[0]}, case[1])
 
     @staticmethod
     def _opened(answer: Answer | None) -> Any:
@@ -343,7 +345,8 @@ class CaseExamination:
 
     def _nonsense(self, error: Exception) -> Failure:
         self._all.close()
-        text = f"{self._all.pair.implementation.name}'s process sent no proper answer: {error}"
+        name = self._all.processes.pair.implementation.name
+        text = f"{name}'s process sent no proper answer: {error}"
         return Failure(IMPLEMENTATION, "NoObservation", text, "transfer")
 
     def not_examined(self, failure: Failure) -> Finding:

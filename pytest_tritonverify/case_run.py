@@ -61,6 +61,8 @@ class CaseRun:
         try:
             return self._judge_case()
         except Failure as failure:
+            if self._judge.recorder is not None:
+                self._judge.recorder.note_failure(self._case_idx, failure)
             return self._failed(failure)
         finally:
             for fd in self._fds:
@@ -75,6 +77,8 @@ class CaseRun:
         attempts = configurations.attempts(
             lambda selection: self._run(candidate, inputs, selection), self._judge.settings.autotune
         )
+        if self._judge.recorder is not None:
+            self._judge.recorder.note(self._case_idx, attempts)
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.
         reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
@@ -131,7 +135,7 @@ class CaseRun:
         self, record: CaseRecord, attempt: Attempt, inputs: Answer, golden: Answer
     ) -> CaseRecord:
         """Find out whether a case fails, or strays, only because undefined lanes hold no zeros."""
-        zeros = self._judge.new_candidate("zero")
+        zeros = self._judge.processes.candidate(masked_lanes="zero")
         facts, again = attempt.facts, None
         passes = False
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.benchmark import options as benchmark_options
+from pytest_tritonverify.compilation import options as compile_options
 from pytest_tritonverify.settings import (
     AUTOTUNE_CHOICES,
     DEGENERATION_CHOICES,
@@ -131,6 +132,7 @@ def add_options(parser: pytest.Parser) -> None:
         "Processes over which long launches are spread, on the CPU (default: the cores)",
         metavar="N",
     )
+    compile_options.add_options(group, parser)
     add(
         "strict-limit",
         "With --verify-strict: set a threshold anew (repeatable)",

@@ -15,11 +15,12 @@ from pytest_tritonverify.screening import Screening
 from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.compilation.compiling import Compilations
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
     from pytest_tritonverify.results.ledger import Ledger
@@ -38,6 +39,7 @@ class VerifySession:
         ledger: keeps the outcomes; None in a process that only runs items for another one.
         clocks: what happened to the clocks of the devices, once the session is closed.
         benchmarks: measures, and keeps what was measured; None where nothing is to be.
+        compilations: compiles kernels for other devices; None where none is to be.
         screening: the static check of implementations.
     """
 
@@ -47,6 +49,7 @@ class VerifySession:
     engine: Engine
     ledger: Ledger | None = None
     benchmarks: Benchmarks | None = None
+    compilations: Compilations | None = None
     clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
@@ -104,6 +107,31 @@ class VerifySession:
         report = self.engine.judge(pair).examine(entries, item_timeout)
         partial = self.settings.degeneration == "partial"
         return execution_check.concluded(report, self.settings.execution, partial=partial)
+
+    def compile(
+        self,
+        pair: Pair,
+        entries: Sequence[CaseEntry],
+        item_timeout: float | None,
+        say: Callable[[int, int], None],
+    ) -> CheckRecord:
+        """Compile the kernels that a pair's cases launch.
+
+        Args:
+            pair: the pair.
+            entries: its cases.
+            item_timeout: seconds that this may take; None leaves the pair's limit.
+            say: is told how many of how many compilations are done.
+        """
+        from pytest_tritonverify.compilation import outcomes
+
+        assert self.compilations is not None  # noqa: S101 - else there is no such item
+        refusal = self.screening.refusal(pair)
+        if refusal is not None:
+            return CheckRecord.passed_over(outcomes.CHECK, refusal)
+        judge = self.engine.judge(pair)
+        report = judge.compile(self.compilations, len(entries), item_timeout, say)
+        return outcomes.concluded(report, pair.implementation.parent)
 
     def expect(
         self,
@@ -227,6 +255,8 @@ class VerifySession:
                 self._try_empty_caches()
         finally:
             self.engine.close()
+            if self.compilations is not None:
+                self.compilations.close()
             if self.benchmarks is not None:
                 self.clocks = self.benchmarks.release_clocks()
                 self.benchmarks.take_clocks(self.clocks)

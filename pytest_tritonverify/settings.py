@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
+from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+    from pytest_tritonverify.compilation.wishes import CompileWishes
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -71,6 +73,8 @@ class Settings:
         keep_cache: keep that cache.
         benchmark: how cases are measured; None where they are not.
         cache_ab: run pairs with accuracy failures again, on an empty Triton cache.
+        compile: how kernels are compiled for devices that need not be there; None where they are
+            not.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -100,6 +104,7 @@ class Settings:
     keep_cache: bool = False
     benchmark: BenchmarkWishes | None = None
     cache_ab: bool = False
+    compile: CompileWishes | None = None
 
     @classmethod
     def load(
@@ -120,18 +125,9 @@ class Settings:
         Raises:
             SettingsError: a value is impossible.
         """
-
-        def given(name: str) -> Any:
-            value = option(f"verify_{name}")
-            return ini(f"verify_{name}") if value in (None, []) else value
-
+        given = Given(option, ini, cwd, ini_folder)
         dirs = option("verify_dir") or ini("verify_dirs") or []
         timeout = given("timeout") or DEFAULT_TIMEOUT
-
-        def file(name: str) -> Path | None:
-            folder, given = (cwd, option(name)) if option(name) else (ini_folder, ini(name))
-            return (folder / given).absolute() if given else None
-
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
@@ -142,7 +138,7 @@ class Settings:
             hf32=bool(given("hf32")),
             strict=bool(given("strict")),
             strict_limits=_limits(given("strict_limit") or ()),
-            output=file("verify_output"),
+            output=given.file("output"),
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
                 "degeneration", given("degeneration") or "strict", DEGENERATION_CHOICES
@@ -160,13 +156,14 @@ class Settings:
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
-            html=file("verify_html"),
+            html=given.file("html"),
             # Not from an ini file: one below a verify dir could allow itself.
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
-            benchmark=_benchmark(option, ini, cwd, ini_folder),
+            benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
+            compile=_compile(given, option, cwd, ini_folder),
         ).checked()
 
     def checked(self) -> Settings:
@@ -190,20 +187,31 @@ class Settings:
         return self
 
 
-def _benchmark(
-    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
-) -> BenchmarkWishes | None:
-    given = option("verify_benchmark")
-    if not (ini("verify_benchmark") if given is None else given):
+def _benchmark(given: Given) -> BenchmarkWishes | None:
+    if not given("benchmark"):
         for name in ("save", "compare"):
-            if option(f"verify_{name}") is not None:
+            if given.option(f"verify_{name}") is not None:
                 raise SettingsError(f"--verify-{name} takes effect with --benchmark")
         return None
     # Not at the top: most runs measure nothing.
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
     try:
-        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+        return BenchmarkWishes.load(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _compile(
+    given: Callable[[str], Any], option: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> CompileWishes | None:
+    if not given("compile"):
+        return None
+    # Not at the top: most runs compile nothing.
+    from pytest_tritonverify.compilation.wishes import CompileWishes
+
+    try:
+        return CompileWishes.load(given, option, cwd, ini_folder)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

@@ -221,6 +221,7 @@ def _session(
     from pytest_tritonverify.session import VerifySession
 
     keeper = _keeper(config, settings)
+    toolchains = _toolchains(config, settings)
     brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
     private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
     private |= {folder.resolve() for folder in private}
@@ -243,7 +244,30 @@ def _session(
             strictness=settings.strict_limits.to_json() if settings.strict else None,
         )
     benchmarks = _benchmarks(config, settings, engine, keeper)
-    return VerifySession(settings, activation, findings, engine, ledger, benchmarks)
+    compilations = None
+    if toolchains is not None:
+        from pytest_tritonverify.compilation.compiling import Compilations
+
+        compilations = Compilations(settings, toolchains, frozenset(private))
+    return VerifySession(settings, activation, findings, engine, ledger, benchmarks, compilations)
+
+
+def _toolchains(config: pytest.Config, settings: Settings) -> Any:
+    """Return what compiles for each target that was asked for; None where none was.
+
+    Raises:
+        pytest.UsageError: nothing does for one of them.
+    """
+    wishes = settings.compile
+    if wishes is None:
+        return None
+    from pytest_tritonverify.compilation import targets, toolchains
+
+    folders = (config.rootpath, config.invocation_params.dir)
+    try:
+        return toolchains.resolve(wishes.targets, wishes.ascend_python, folders)
+    except (targets.TargetError, toolchains.ToolchainError) as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _benchmarks(

@@ -236,6 +236,7 @@ def test_log_lines_are_quoted_to_the_letter() -> None:
 _PACKAGES_WITH_A_PAGE = (
     "accuracy",
     "benchmark",
+    "compilation",
     "degeneration",
     "evidence",
     "forensics",

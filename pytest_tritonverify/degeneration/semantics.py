@@ -17,7 +17,6 @@ from pytest_tritonverify.degeneration.values import (
     Instance,
     Kernel,
     Layer,
-    Pool,
     Store,
     Symbol,
     Value,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.degeneration.machine import Machine
+    from pytest_tritonverify.degeneration.pool import Pool
 
 _LARGE = 256
 

@@ -28,6 +28,21 @@ _START_TIMEOUT = 300.0
 _FORK_TIMEOUT = 60.0
 _KILL_TIMEOUT = 10.0
 _END_TIMEOUT = 10.0
+_PRELOAD = ("torch", "torch._subclasses.fake_tensor", "triton", "triton.language")
+
+_SERVE = "from pytest_tritonverify.execution import server; server.main(sys.argv[2])"
+_BOOT = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {_SERVE}"
+# Of the judge's import path nothing but this package may be found there.
+_FOREIGN_BOOT = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location(
+    "pytest_tritonverify", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]]
+)
+sys.modules["pytest_tritonverify"] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+sys.path[:] = [entry for entry in sys.path if entry]
+{_SERVE}
+"""
 
 
 class HostError(RuntimeError):
@@ -43,12 +58,21 @@ class HostConfig:
         fork: fork workers from a process that has imported torch and triton.
         private_dirs: folders whose files must not be found by a worker's imports.
         environment: variables to set on top of the judge's own.
+        python: an interpreter that has what workers import, but for this package; None for the
+            judge's own, with the judge's import path.
+        base: variables to start from instead of the judge's own.
+        preload: modules that the server imports before it forks.
+        warm_up: module whose `warm_up` the server calls then.
     """
 
     device: Device
     fork: bool
     private_dirs: frozenset[Path] = frozenset()
     environment: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None
+    base: Mapping[str, str] | None = None
+    preload: tuple[str, ...] = _PRELOAD
+    warm_up: str = "pytest_tritonverify.execution.warmup"
 
 
 class Host:
@@ -58,7 +82,8 @@ class Host:
         self.config = config
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._scratch = ""
+        # A folder for temporary files, while the server runs.
+        self.scratch = ""
         # Of the present server: process ids of workers, and how those of them ended that have.
         self._workers: set[int] = set()
         self._exits: dict[int, int] = {}
@@ -69,24 +94,25 @@ class Host:
         if self._control is not None:
             return
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._scratch = tempfile.mkdtemp(prefix="tritonverify-")
-        preload = ["torch", "torch._subclasses.fake_tensor", "triton", "triton.language"]
+        self.scratch = tempfile.mkdtemp(prefix="tritonverify-")
         config = {
             "control_fd": there.fileno(),
             "judge": os.getpid(),
-            "preload": preload if self.config.fork else [],
+            "preload": self.config.preload if self.config.fork else [],
+            "warm_up": self.config.warm_up,
             "fork": self.config.fork,
-            "scratch": self._scratch,
+            "scratch": self.scratch,
         }
-        boot = (
-            "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-            "from pytest_tritonverify.execution import server; server.main(sys.argv[2])"
-        )
-        path = import_path(sys.path, self.config.private_dirs)
+        if self.config.python is None:
+            path = import_path(sys.path, self.config.private_dirs)
+            command = [sys.executable, "-c", _BOOT, json.dumps(path)]
+        else:
+            package = str(Path(__file__).parents[1])
+            command = [self.config.python, "-c", _FOREIGN_BOOT, package]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", boot, json.dumps(path), json.dumps(config)],
+            [*command, json.dumps(config)],
             env=self._environment(),
-            cwd=self._scratch,
+            cwd=self.scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[there.fileno()],
@@ -96,7 +122,8 @@ class Host:
         self._control = here
 
     def _environment(self) -> dict[str, str]:
-        environment = {**os.environ, **self.config.device.environment(), **self.config.environment}
+        base = os.environ if self.config.base is None else self.config.base
+        environment = {**base, **self.config.device.environment(), **self.config.environment}
         # Tasks seed weights from hash(key): all workers must agree on it.
         environment["PYTHONHASHSEED"] = "0"
         # `error` there would turn a kernel's warnings into failures.
@@ -255,7 +282,7 @@ class Host:
             self._process.wait()
         self._process = None
         # The warden does this too, unless it was killed.
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:

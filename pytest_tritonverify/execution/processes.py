@@ -72,14 +72,13 @@ def send_signal(pid: int, number: int) -> bool:
     return True
 
 
-def kill_family(root: int) -> None:
-    """SIGKILL a process and everything below it.
+def stop_family(root: int) -> list[int]:
+    """SIGSTOP a process and everything below it, and return whom: none where it is gone.
 
-    The family is stopped from the top down first, so that nothing in it can fork unseen while
-    the list is walked.
+    From the top down, so that nothing in the family can fork unseen while the list is walked.
     """
     if not send_signal(root, signal.SIGSTOP):
-        return
+        return []
     members = {root: None}
     for _ in range(8):
         new = [pid for pid in descendants(root) if pid not in members]
@@ -88,7 +87,12 @@ def kill_family(root: int) -> None:
         for pid in new:
             send_signal(pid, signal.SIGSTOP)
         members.update(dict.fromkeys(new))
-    for pid in members:
+    return list(members)
+
+
+def kill_family(root: int) -> None:
+    """SIGKILL a process and everything below it."""
+    for pid in stop_family(root):
         send_signal(pid, signal.SIGKILL)
 
 

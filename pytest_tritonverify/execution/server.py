@@ -38,6 +38,7 @@ class ServerConfig:
         control_fd: the server's end of the control socket.
         judge: process id of the judge.
         preload: modules to import before the first fork; empty in spawn mode.
+        warm_up: module whose `warm_up` is called after that.
         fork: fork workers directly; otherwise execute a fresh interpreter for each.
         scratch: folder for temporary files, removed by the warden.
     """
@@ -45,6 +46,7 @@ class ServerConfig:
     control_fd: int
     judge: int
     preload: tuple[str, ...]
+    warm_up: str
     fork: bool
     scratch: str
 
@@ -90,7 +92,13 @@ class _Server:
         self.wake_read, self.wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def serve(self) -> None:
-        self._say({"event": "ready", "pid": os.getpid(), **_preload(self.config.preload)})
+        self._say(
+            {
+                "event": "ready",
+                "pid": os.getpid(),
+                **_preload(self.config.preload, self.config.warm_up),
+            }
+        )
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
@@ -196,7 +204,7 @@ def _worker_command(channel: int) -> list[str]:
     return [sys.executable, "-c", boot, json.dumps(sys.path), str(channel)]
 
 
-def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
+def _preload(modules: tuple[str, ...], warm_up: str) -> dict[str, Any]:
     """Import what every worker needs; what fails is reported, not raised."""
     started = time.monotonic()
     problems: dict[str, str] = {}
@@ -206,5 +214,5 @@ def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
         except BaseException as error:  # noqa: BLE001 - a broken install raises anything
             problems[name] = f"{type(error).__name__}: {error}"
     if modules and not problems:
-        importlib.import_module("pytest_tritonverify.execution.warmup").warm_up()
+        importlib.import_module(warm_up).warm_up()
     return {"problems": problems, "seconds": time.monotonic() - started}

@@ -9,10 +9,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import errors, wire
+from pytest_tritonverify.execution import errors, processes, wire
 from pytest_tritonverify.execution.worker import STACK_SIGNAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_tritonverify.execution.host import Host
 
 _OUTPUT_LIMIT = 1 << 16
@@ -209,6 +211,16 @@ class Worker:
         phase, output = self.phase, self.take_output()
         self.kill()
         return WorkerBroken(reason, phase, output)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep the process, and everything below it, from running meanwhile."""
+        stopped = processes.stop_family(self.pid) if self.alive else []
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                processes.send_signal(pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """End the process and everything that it started; may be called again."""

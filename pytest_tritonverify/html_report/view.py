@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.html_report import cases, drawing, text
+from pytest_tritonverify.html_report.subjects import checks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ _CHECKS = {
     "degeneration": "kernels by the source",
     "execution": "kernels at run time",
     "hidden_state": "weights and buffers",
+    "compile": "kernels compiled for other devices",
 }
 
 
@@ -266,9 +268,7 @@ def _pair(
 
 
 def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
-    section = content.get("degeneration")
-    found = dict(section) if isinstance(section, dict) else {}
-    found["hidden_state"] = content.get("hidden_state")
+    found = checks_of(content)
     return tuple(
         Check(
             name=name,

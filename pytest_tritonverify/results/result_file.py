@@ -26,7 +26,8 @@ HIDDEN_STATE = "hidden_state"
 # Checks of the code: where one fails, no case counts as passed.
 CODE_CHECKS = ("degeneration", "execution")
 # All items beside cases, in their order.
-CHECKS = ("degeneration", HIDDEN_STATE, "execution")
+COMPILE = "compile"
+CHECKS = ("degeneration", HIDDEN_STATE, "execution", COMPILE)
 
 # The documented limit of `error_msg`.
 ERROR_MSG_LIMIT = 2000
@@ -88,6 +89,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
         "sources": dict(sources),
         "cache_ab": None if cache_ab is None else dict(cache_ab),
         "strictness": None if strictness is None else {"limits": dict(strictness)},
+        "compile": _compiled(checks.get(COMPILE)),
     }
     strict: dict[str, Any] = finite(content)
     return strict
@@ -160,6 +162,19 @@ def _probe(check: CheckRecord | None) -> dict[str, Any] | None:
     section: dict[str, Any] = {"status": check.status, **(check.report or {})}
     section["message"] = _clipped(check.message) if check.message else None
     return section
+
+
+def _compiled(check: CheckRecord | None) -> dict[str, Any] | None:
+    """Return the section of the check that compiles kernels; None where it was not made."""
+    if check is None:
+        return None
+    return {
+        "status": check.status,
+        "error_type": check.error_type,
+        "message": _clipped(check.message) if check.message else None,
+        "seconds": check.seconds,
+        **(check.report or {"targets": {}, "kernels": [], "unknown_cases": {}, "left_out": 0}),
+    }
 
 
 def _case(record: CaseRecord) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def examine(
     except files.FileError as error:
         statement = "不存在" if error.missing else "读取失败"
         return Standing(None, (Objection("unreadable", str(error), statement),))
-    now = _now(one, result, present)
+    now = _now(one, present)
     for rule in reliance.BASIC:
         finding = rule(result.content, now)
         if isinstance(finding, Refusal):
@@ -88,8 +88,8 @@ def examine(
     return Standing(result, tuple(objections), tuple(warnings))
 
 
-def _now(one: Round, result: Verification, present: Mapping[str, Any] | None) -> reliance.Now:
-    """Return what is there of a round; what is allowed beside kernels, the verification says."""
+def _now(one: Round, present: Mapping[str, Any] | None) -> reliance.Now:
+    """Return what is there of a round. Whatever policy it was verified under, the default holds."""
 
     def check(non_compute: bool) -> Report:  # noqa: FBT001 - the form of `Now.check`
         # Not before it is needed: most results have been checked.
@@ -100,11 +100,8 @@ def _now(one: Round, result: Verification, present: Mapping[str, Any] | None) ->
             filename=one.implementation.name,
             non_compute=non_compute,
             reference=one.task.read_bytes() if one.task.is_file() else None,
-            policy="partial" if policy == "partial" else "strict",
         )
 
-    recorded = result.section("degeneration").get("degeneration")
-    policy = recorded.get("policy") if isinstance(recorded, dict) else None
     return reliance.Now(
         op_name=one.op_name,
         sources={
@@ -113,7 +110,6 @@ def _now(one: Round, result: Verification, present: Mapping[str, Any] | None) ->
             "implementation": result_file.digest(one.implementation),
         },
         environment=present,
-        degeneration="partial" if policy == "partial" else "strict",
         check=check,
     )
 

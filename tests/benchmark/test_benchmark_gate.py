@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.benchmark import gate
+from pytest_tritonverify.benchmark.standing import Standing
 from pytest_tritonverify.degeneration.check import check_source
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results import reliance, result_file
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_tritonverify.degeneration.report import Report
+    from pytest_tritonverify.results.records import CheckStatus
 
 HONEST = b"""
 import triton
@@ -471,3 +473,15 @@ def test_it_compares_with_the_files_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "double.json").write_text("{}", "utf-8")
     passage = gate.judge(content, reliance.present(pair, Settings(), ENVIRONMENT))
     assert "the task's data file" in passage.detail
+
+
+@pytest.mark.parametrize("outcomes", [["failed"], ["failed", "passed"], ["passed", "failed"]])
+def test_what_failed_in_this_run_has_an_outcome_and_stays_failed(
+    outcomes: list[CheckStatus],
+) -> None:
+    standing = Standing()
+    for status in outcomes:
+        standing.note({"check": CheckRecord(name="degeneration", status=status).to_json()})
+    assert standing.missing([], ["degeneration"]) == []
+    assert not standing.checks["degeneration"].passed
+    assert standing.missing([1], ["execution"]) == ["case 1", "execution"]

@@ -62,7 +62,7 @@ def results(root: Path) -> dict[str, Any]:
 
 def test_results_are_those_of_a_run_in_one_process(runner: Runner, project: Path) -> None:
     runner.move_to(project)
-    serial = runner.run("--verify-dir=ops")
+    serial = runner.run("--verify-dir=ops", fresh=True)
     expected = results(project)
     assert sorted(expected) == [f"ops/{name}/verify_result.json" for name in "abcd"]
     assert error_types(expected["ops/b/verify_result.json"]) == {

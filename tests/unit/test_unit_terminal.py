@@ -50,6 +50,7 @@ class Stage:
         self.keep_cache = False
         self.cache_ab = False
         self.in_process = False
+        self.compilations: Any = None
         self.pairs: list[Pair] = []
         self.lonely: list[tuple[Path, str]] = []
 
@@ -78,6 +79,7 @@ class Stage:
         found = SimpleNamespace(
             ledger=self.ledger,
             benchmarks=None,
+            compilations=self.compilations,
             engine=SimpleNamespace(
                 device=self.device, device_facts=self.facts, passed_over=self.passed_over
             ),
