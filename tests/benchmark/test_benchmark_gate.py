@@ -16,7 +16,7 @@ from pytest_tritonverify.benchmark.standing import Standing
 from pytest_tritonverify.degeneration.check import check_source
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results import result_file
-from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+from pytest_tritonverify.results.records import CaseRecord, CheckRecord, CheckStatus
 from pytest_tritonverify.settings import Settings
 from tests.support.measurements import ENVIRONMENT, SOURCES
 
@@ -475,7 +475,9 @@ def test_it_compares_with_the_files_that_are_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outcomes", [["failed"], ["failed", "passed"], ["passed", "failed"]])
-def test_what_failed_in_this_run_has_an_outcome_and_stays_failed(outcomes: list[str]) -> None:
+def test_what_failed_in_this_run_has_an_outcome_and_stays_failed(
+    outcomes: list[CheckStatus],
+) -> None:
     standing = Standing()
     for status in outcomes:
         standing.note({"check": CheckRecord(name="degeneration", status=status).to_json()})
