@@ -41,7 +41,7 @@ ascend-env:
 
 # Compiling for Ascend NPUs, which needs that environment; not in `test`.
 test-ascend-compile: $(VENV)/.tested ascend-env
-	TRITONVERIFY_ASCEND_PYTHON=$(abspath .venv-ascend/bin/python) $(BIN)/python -m pytest tests/compilation/test_compile_ascend.py
+	TRITONVERIFY_ASCEND_PYTHON=$(abspath .venv-ascend/bin/python) $(BIN)/python -m pytest tests/plugin/test_compiling_ascend.py
 
 $(VENV)/.installed: pyproject.toml requirements/test.txt
 	$(PYTHON) -m venv $(VENV)

@@ -126,12 +126,11 @@ def _compiled(account: PairAccount, label: str) -> list[str]:
     """Say how many kernels compile for which target."""
     check = account.checks.get(COMPILE)
     kernels = (check.report or {}).get("kernels", []) if check is not None else []
-    notes = []
+    counts = []
     for target in dict.fromkeys(kernel["target"] for kernel in kernels):
-        of = [kernel for kernel in kernels if kernel["target"] == target]
-        done = sum(kernel["compiles"] for kernel in of)
-        notes.append(f"{label}: {done} of {_count(len(of), 'kernel')} compile for {target}")
-    return notes
+        of = [kernel["compiles"] for kernel in kernels if kernel["target"] == target]
+        counts.append(f"{sum(of)} of {len(of)} for {target}")
+    return [f"{label}: kernels that compile: {', '.join(counts)}"] if counts else []
 
 
 def summary(session: VerifySession, reporter: Any, *, full_paths: bool = False) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.compilation import finding, npu, refusals, restoring, words
 from pytest_tritonverify.compilation.targets import CUDA, HIP, NPU, Target
 from pytest_tritonverify.execution import errors
+from pytest_tritonverify.execution.worker_handle import describe_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,12 +32,14 @@ class Progress:
         stage: the last one that was finished; None before the first.
         mix_mode: of a kernel for an NPU: "aiv", "aic" or "mix".
         said: what a compiler that is a command of its own has printed.
+        died: how it was ended by a signal.
     """
 
     def __init__(self) -> None:
         self.stage: str | None = None
         self.mix_mode: str | None = None
         self.said = ""
+        self.died: str | None = None
 
 
 def outcome(entry: dict[str, Any], target: Target, output: IO[bytes]) -> dict[str, Any]:
@@ -66,11 +71,14 @@ def outcome(entry: dict[str, Any], target: Target, output: IO[bytes]) -> dict[st
     except (finding.NotFoundError, restoring.OpaqueError) as raised:
         error = refusals.not_compiled(errors.message_of(raised))
     except BaseException as raised:  # noqa: BLE001 - compilers raise anything
-        if target.kind == NPU and npu.reached_code_generator(progress.said):
+        reached = target.kind == NPU and npu.reached_code_generator(progress.said)
+        if reached and progress.died is None:
             progress.stage = npu.LAST_STAGE
         else:
             said = "\n".join(text for text in (progress.said, _printed(output)) if text)
-            error = refusals.described(raised, entry, said, front_end=progress.stage is None)
+            error = refusals.described(
+                raised, entry, said, front_end=progress.stage is None, died=progress.died
+            )
     if target.kind == NPU:
         figures.update(npu.figures(progress.said))
     return {
@@ -125,11 +133,20 @@ def _noting(name: str, run: Callable[..., Any], progress: Progress) -> Callable[
             # Of a command that failed; what Triton makes of it holds only a part.
             said = [getattr(error, stream, None) for stream in ("stdout", "stderr")]
             progress.said = "\n".join(_decoded(text) for text in said if text)
+            progress.died = _death(error)
             raise
         progress.stage = _STAGES.get(name, name)
         return result
 
     return stage
+
+
+def _death(error: Exception) -> str | None:
+    """Say by which signal a command was ended, where one was."""
+    if not isinstance(error, subprocess.CalledProcessError) or error.returncode >= 0:
+        return None
+    command = error.cmd[0] if isinstance(error.cmd, (list, tuple)) else str(error.cmd)
+    return f"{Path(str(command)).name}: {describe_status(-error.returncode)}"
 
 
 def _decoded(text: Any) -> str:

@@ -76,7 +76,7 @@ class Compilations:
             say: is told how many of how many compilations are done, whenever one is.
         """
         started = time.monotonic()
-        merged = launches.merged(known)
+        merged, left_out = launches.bounded(launches.merged(known))
         total = len(merged) * len(self.toolchains)
         outcomes: list[Outcome] = []
         for target in self.toolchains:
@@ -90,7 +90,7 @@ class Compilations:
             self.toolchains,
             tuple(outcomes),
             dict(unknown),
-            sum(recording.left_out for recording in known.values()),
+            left_out + sum(recording.left_out for recording in known.values()),
             time.monotonic() - started,
         )
 

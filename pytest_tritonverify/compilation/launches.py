@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _MOST = 256
 _LARGEST = 1 << 16
+_MOST_COMPILED = 1024
+# Bytes, far below what a frame between two processes may have.
+_LARGEST_REQUEST = 16 << 20
 _LARGEST_LINE = 1 << 31
 _LONGEST_DESCRIPTION = 1000
 
@@ -98,6 +101,18 @@ def merged(recordings: Mapping[int, Recording | None]) -> dict[Launch, list[int]
             if case_idx not in numbers:
                 numbers.append(case_idx)
     return cases
+
+
+def bounded(cases: Mapping[Launch, list[int]]) -> tuple[dict[Launch, list[int]], int]:
+    """Return as many launches as one process is asked to compile, and how many are left out."""
+    kept: dict[Launch, list[int]] = {}
+    size = 0
+    for launch, numbers in cases.items():
+        size += len(launch.key)
+        if len(kept) >= _MOST_COMPILED or size > _LARGEST_REQUEST:
+            break
+        kept[launch] = numbers
+    return kept, len(cases) - len(kept)
 
 
 def _described(entry: Mapping[str, Any]) -> str:

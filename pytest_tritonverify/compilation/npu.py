@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,6 +22,11 @@ LAST_STAGE = "hivm"
 
 _CODE_GENERATOR = "hivmc"
 _COMPILER = "bishengir-compile"
+_ABSENT = re.compile(r"\[ERROR\] Cannot find (hivmc[\w-]*) under \$PATH")
+# What it says besides where nothing else has failed.
+_HARMLESS = re.compile(
+    r"\[ERROR\] Failed to run BiShengIR pipeline|\[ERROR\] Executing: .*|\[NOTE\] .* retrying .*"
+)
 # It says how much of the unified buffer a kernel takes.
 _PRINT_SIZE = "--enable-print-memory-allocated-size"
 
@@ -82,7 +88,14 @@ def reached_code_generator(said: str) -> bool:
     Args:
         said: what it printed.
     """
-    return words.REACHED_CODE_GENERATOR in said and shutil.which(_CODE_GENERATOR) is None
+    if words.REACHED_CODE_GENERATOR in said:
+        return shutil.which(_CODE_GENERATOR) is None
+    # The compiler for the 950 series has no such sentence: it looks for the code generator, and
+    # says nothing else, once everything before it has passed.
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    absent = [match[1] for match in map(_ABSENT.fullmatch, lines) if match]
+    others = [line for line in lines if not (_ABSENT.fullmatch(line) or _HARMLESS.fullmatch(line))]
+    return bool(absent) and not others and all(shutil.which(name) is None for name in absent)
 
 
 def figures(said: str) -> dict[str, Any]:

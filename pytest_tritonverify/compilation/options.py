@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.compilation.toolchains import OPTION
-from pytest_tritonverify.compilation.wishes import DEFAULT_LIMIT
+from pytest_tritonverify.compilation.wishes import ASCEND_PYTHON, DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import pytest
@@ -40,7 +39,7 @@ def add_options(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help=_TIMEOUT,
     )
-    group.addoption(OPTION, dest="verify_ascend_python", metavar="PATH", help=_PYTHON)
+    group.addoption(ASCEND_PYTHON, dest="verify_ascend_python", metavar="PATH", help=_PYTHON)
     parser.addini("verify_compile", _COMPILE, type="args", default=[])
     parser.addini("verify_compile_all_configs", _ALL, type="bool", default=False)
     parser.addini("verify_compile_timeout", _TIMEOUT, default="")

@@ -25,6 +25,8 @@ COMPILATION_ERROR = "CompilationError"
 NOT_COMPILED_ERROR = "NotCompiled"
 
 STAGES = ("ttir", "ttgir", "linalg", "hivm", "llir", "ptx", "amdgcn", "binary")
+# Where nothing was refused; before code generation, and with it.
+_FINISHED = ("hivm", "binary")
 MIX_MODES = ("aiv", "aic", "mix")
 _FIGURES = (
     "memory_bits",
@@ -99,7 +101,7 @@ class Outcome:
         figures = given if isinstance(given, dict) else {}
         space = figures.get("memory_space")
         refusal = _refusal(told.get("error"))
-        if refusal is None and stage not in STAGES:
+        if refusal is None and stage not in _FINISHED:
             refusal = Refusal(words.CRASH, "the compiling process sent no proper outcome")
         return cls(
             launch,

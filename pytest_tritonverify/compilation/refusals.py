@@ -45,7 +45,12 @@ def not_compiled(message: str) -> dict[str, Any]:
 
 
 def described(
-    raised: BaseException, entry: dict[str, Any], said: str, *, front_end: bool
+    raised: BaseException,
+    entry: dict[str, Any],
+    said: str,
+    *,
+    front_end: bool,
+    died: str | None = None,
 ) -> dict[str, Any]:
     """Return the description of what compiling a kernel has raised.
 
@@ -54,6 +59,7 @@ def described(
         entry: the launch, as `recording` noted it.
         said: what compilers have printed.
         front_end: no stage of the back end has been finished.
+        died: how a compiler that is a command was ended by a signal.
     """
     chain = list(_chain(raised))
     own = [errors.message_of(link) for link in chain]
@@ -61,12 +67,14 @@ def described(
     everything = [own[0], *([own[-1]] if own[-1] not in own[0] else []), said]
     text = words.cleaned("\n".join(part for part in everything if part))
     message = _message(chain, text, front_end=front_end)
+    if died is not None and not said:
+        message = died
     if message.startswith("NameError"):
         # Triton's advice about it speaks of what is supported.
         kind = words.TRITON_ERROR
     else:
         asked = f"{message}\n{said}" if front_end else text
-        kind = words.subkind(asked, front_end=front_end)
+        kind = words.subkind(asked, front_end=front_end, crashed=died is not None)
     place = _place(chain) or _told_place(text) or (entry["file"], entry["line"])
     return error(kind, message, text, place)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.compilation import targets
 from pytest_tritonverify.compilation.targets import NPU, Target
+from pytest_tritonverify.compilation.wishes import ASCEND_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +26,12 @@ if TYPE_CHECKING:
 BESIDE = ".venv-ascend"
 """Folder of a virtual environment that is found without being named."""
 
-OPTION = "--verify-ascend-python"
-
 _PROBE_TIMEOUT = 60
 _NEEDED = ("triton-ascend", "torch")
 _ADVICE = (
     f"`make ascend-env` in this plugin's repository makes {BESIDE}; or install triton-ascend, "
     "ascendnpu-ir, torch (for the CPU) and what the implementations import into a virtual "
-    f"environment without triton, and name its interpreter with {OPTION}=PATH"
+    f"environment without triton, and name its interpreter with {ASCEND_PYTHON}=PATH"
 )
 _BACK_ENDS = {targets.CUDA: "nvidia", targets.HIP: "amd"}
 
@@ -103,10 +102,11 @@ def resolve(
     if gpus:
         found.update(dict.fromkeys(gpus, _for_gpus(gpus)))
     chips = [target for target in wanted if target.kind == NPU]
-    if chips:
-        toolchain, known = _for_ascend(chips[0], ascend_python, folders)
-        found.update(dict.fromkeys(targets.check_ascend(chips, known), toolchain))
-    return found
+    if not chips:
+        return found
+    toolchain, known = _for_ascend(chips[0], ascend_python, folders)
+    # In the order in which they were asked for.
+    return {one: found.get(one, toolchain) for one in targets.check_ascend(wanted, known)}
 
 
 def _for_gpus(gpus: Sequence[Target]) -> Toolchain:
@@ -156,10 +156,10 @@ def _for_ascend(
 
 def _ascend_python(given: Path | None, folders: Sequence[Path]) -> tuple[str | None, str]:
     """Return the interpreter to use, or None and where it was looked for."""
+    if given is not None and not given.is_file():
+        return None, f"{ASCEND_PYTHON}: there is no file {given}"
     if given is not None:
-        return (
-            (str(given), "") if given.is_file() else (None, f"{OPTION}: there is no file {given}")
-        )
+        return str(given), ""
     if _version("triton-ascend") is not None:
         return sys.executable, ""
     places = dict.fromkeys(folder / BESIDE / "bin" / "python" for folder in folders)

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.compilation import targets
+from pytest_tritonverify.settings import positive_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.compilation.targets import Target
 
+ASCEND_PYTHON = "--verify-ascend-python"
 DEFAULT_LIMIT = 300.0
 
 
@@ -57,15 +59,5 @@ class CompileWishes:
             all_configurations=bool(given("compile_all_configs")),
             # Not resolved: an environment's interpreter is a link to another one.
             ascend_python=(folder / Path(python).expanduser()).absolute() if python else None,
-            limit=_seconds(given("compile_timeout") or DEFAULT_LIMIT),
+            limit=positive_seconds("compile_timeout", given("compile_timeout") or DEFAULT_LIMIT),
         )
-
-
-def _seconds(value: Any) -> float:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"--verify-compile-timeout: {value!r} is no number of seconds") from None
-    if not 0 < seconds < float("inf"):
-        raise ValueError(f"--verify-compile-timeout: {value!r} is no positive number of seconds")
-    return seconds

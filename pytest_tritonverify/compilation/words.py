@@ -30,7 +30,7 @@ REACHED_CODE_GENERATOR = "External hivmc run fails"
 _OVERFLOW = re.compile(r"(\w+) overflow, requires (\d+) bits while (\d+) bits av\w+", re.IGNORECASE)
 _UNSUPPORTED = re.compile(
     r"unsupported|not supported|not (?:yet )?implemented|failed to legalize|unimplemented"
-    r"|does(?:n't| not) support|cannot select|can only support",
+    r"|does(?:n't| not) support|cannot select|can only support|unexpected type",
     re.IGNORECASE,
 )
 # A diagnostic of MLIR, with the kernel's place or that of a temporary file.
@@ -78,17 +78,21 @@ def overflow(text: str) -> Overflow | None:
     return max(found, key=lambda one: one.required / max(one.available, 1), default=None)
 
 
-def subkind(text: str, *, front_end: bool) -> str:
+def subkind(text: str, *, front_end: bool, crashed: bool = False) -> str:
     """Classify the words with which a compiler has refused a kernel.
 
     Args:
         text: its words.
         front_end: it was Triton itself that refused, before any back end had a say.
+        crashed: it was ended by a signal.
     """
     lacking = overflow(text)
     if lacking is not None:
         return UB_OVERFLOW if lacking.space == "ub" else MEMORY_OVERFLOW
-    if _CRASHED.search(text):
+    # LLVM ends the process for what it can't do, and says so.
+    if _UNSUPPORTED.search(gist(text)):
+        return UNSUPPORTED
+    if crashed or _CRASHED.search(text):
         return CRASH
     if _UNSUPPORTED.search(text):
         return UNSUPPORTED

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from pytest_tritonverify.compilation import outcomes, targets
-from pytest_tritonverify.compilation.launches import Launch, Recording, merged
+from pytest_tritonverify.compilation import launches, outcomes, targets
+from pytest_tritonverify.compilation.launches import Launch, Recording, bounded, merged
 from pytest_tritonverify.compilation.outcomes import CompileReport, Outcome
 from pytest_tritonverify.compilation.toolchains import Toolchain
 from pytest_tritonverify.results import result_file
@@ -88,6 +88,17 @@ def test_launches_that_lead_to_the_same_code_are_one() -> None:
     ]
 
 
+def test_only_so_many_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = merged({1: recording(*(entry(name=f"kernel{k}") for k in range(5)))})
+    assert bounded(found) == (found, 0)
+    with monkeypatch.context() as context:
+        context.setattr(launches, "_MOST_COMPILED", 3)
+        assert bounded(found) == (dict(list(found.items())[:3]), 2)
+    size = len(next(iter(found)).key)
+    monkeypatch.setattr(launches, "_LARGEST_REQUEST", 2 * size + 1)
+    assert bounded(found) == (dict(list(found.items())[:2]), 3)
+
+
 @pytest.mark.parametrize("told", [None, 3, [], "x"])
 def test_what_is_no_recording_is_none(told: object) -> None:
     assert Recording.of(told) is None
@@ -111,7 +122,8 @@ def test_a_forged_outcome_is_read_with_care(tmp_path: Path) -> None:
         "figures": {"registers": True, "memory_bits": -4, "memory_space": 5, "spam": 3},
         "error": {"subkind": "fine", "message": 4, "words": "w" * 99999, "file": "/x", "line": -1},
     }
-    for told in (mad, {}, {**mad, "error": "no"}, {"stage": None, "error": None}):
+    unfinished = ({"stage": stage, "error": None} for stage in (None, "ttir", "linalg"))
+    for told in (mad, {}, {**mad, "error": "no"}, *unfinished):
         found = section(report(told), tmp_path)
         assert found["status"] == "failed"
         assert found["kernels"][0]["error"]["subkind"] == "crash"

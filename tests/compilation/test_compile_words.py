@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_tritonverify.compilation import npu, words
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OVERFLOW = """\
 [ERROR] Cannot find hivmc under $PATH
@@ -16,6 +21,8 @@ bits available! (possible reason: tiling basic block is too large)
 [ERROR] Failed to run BiShengIR pipeline
 loc("/tmp/x/kernel.ttadapter.mlir":1:1): error: Failed to run BiShengHIR pipeline
 """
+FAILED = "[ERROR] Failed to run BiShengIR pipeline"
+ABSENT = "[ERROR] Cannot find hivmc-a5 under $PATH "
 # As older versions spell it.
 OLDER = "error: cbuf overflow, requires 9000 bits while 4000 bits avaliable!"
 ASSEMBLER = """\
@@ -56,6 +63,7 @@ def test_an_overflow_says_what_is_needed_and_what_there_is() -> None:
         ("type fp8e4nv not supported in this architecture", True, words.UNSUPPORTED),
         ("NameError('factor is not defined')", True, words.TRITON_ERROR),
         ("error: Failed to run BiShengHIR pipeline", False, words.COMPILER_ERROR),
+        ("LLVM ERROR: unsupported datatype\nStack dump:\n0. ...", False, words.UNSUPPORTED),
         ("PLEASE submit a bug report to\nStack dump:\n0. ...", False, words.CRASH),
     ],
 )
@@ -81,6 +89,29 @@ def test_failures_are_told_apart(text: str, front_end: bool, kind: str) -> None:
 )
 def test_one_line_says_what_is_wrong(text: str, line: str) -> None:
     assert words.gist(text) == line
+
+
+@pytest.mark.parametrize(
+    ("said", "reached"),
+    [
+        ("[NOTE] x\n[ERROR] External hivmc run fails, returning module before it", True),
+        (f"{ABSENT}\n{ABSENT}\n\n{FAILED}\n[ERROR] Executing: /x/bishengir-compile-a5 y\n", True),
+        (f'{ABSENT}\nloc("k.mlir":2:3): error: no\n{FAILED}\n', False),
+        (f"{ABSENT}\nLLVM ERROR: no", False),
+        (OVERFLOW, False),
+        (FAILED, False),
+        ("", False),
+    ],
+)
+def test_what_lacks_only_the_code_generator_has_passed(
+    said: str, reached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert npu.reached_code_generator(said) is reached
+    for name in ("hivmc", "hivmc-a5"):
+        (tmp_path / name).touch(0o755)
+    # It is there, so that it has failed itself.
+    assert not npu.reached_code_generator(said)
 
 
 def test_places_are_read() -> None:
