@@ -84,6 +84,7 @@ class _Server:
     config: ServerConfig
     warden_alive: int
     workers: set[int] = field(default_factory=set)
+    warm_for_fakes: bool = False
 
     def __post_init__(self) -> None:
         self.control = socket.socket(fileno=self.config.control_fd)
@@ -122,6 +123,11 @@ class _Server:
             if request["pid"] in self.workers:
                 processes.kill_family(request["pid"])
         elif request["op"] == "fork":
+            if request["fakes"] and self.config.fork and not self.warm_for_fakes:
+                self.warm_for_fakes = True
+                # Whatever goes wrong there goes wrong in the worker, too, and is told by it.
+                with contextlib.suppress(Exception):
+                    _warmup().warm_up_fakes()
             self._start_worker(fds)
         for fd in fds:
             os.close(fd)
@@ -196,6 +202,10 @@ def _worker_command(channel: int) -> list[str]:
     return [sys.executable, "-c", boot, json.dumps(sys.path), str(channel)]
 
 
+def _warmup() -> Any:
+    return importlib.import_module("pytest_tritonverify.execution.warmup")
+
+
 def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
     """Import what every worker needs; what fails is reported, not raised."""
     started = time.monotonic()
@@ -206,5 +216,5 @@ def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
         except BaseException as error:  # noqa: BLE001 - a broken install raises anything
             problems[name] = f"{type(error).__name__}: {error}"
     if modules and not problems:
-        importlib.import_module("pytest_tritonverify.execution.warmup").warm_up()
+        _warmup().warm_up()
     return {"problems": problems, "seconds": time.monotonic() - started}

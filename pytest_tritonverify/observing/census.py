@@ -8,6 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_tritonverify.evidence import operators
+from pytest_tritonverify.execution.dispatching import without_compiler
 from pytest_tritonverify.observing import places
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _MOST_OPERATORS = 2000
 _NONE: frozenset[str] = frozenset()
 
 
+@without_compiler
 class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records operators while it is active in this thread.
 
