@@ -61,6 +61,8 @@ class CaseRun:
         try:
             return self._judge_case()
         except Failure as failure:
+            if self._judge.recorder is not None:
+                self._judge.recorder.note_failure(self._case_idx, failure)
             return self._failed(failure)
         finally:
             for fd in self._fds:
@@ -75,6 +77,8 @@ class CaseRun:
         attempts = configurations.attempts(
             lambda selection: self._run(candidate, inputs, selection), self._judge.settings.autotune
         )
+        if self._judge.recorder is not None:
+            self._judge.recorder.note(self._case_idx, attempts)
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.
         reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
@@ -286,4 +290,5 @@ def _output_entry(output: OutputVerdict, comparison: Comparison) -> dict[str, An
         "metrics": dict(output.metrics) if output.metrics else None,
         "diagnosis": explanation.diagnosis.to_json() if explanation else None,
         "strictness": comparison.scrutinies.get(output.path),
+        "errors": comparison.errors.get(output.path),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -25,11 +25,11 @@ from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
 from pytest_tritonverify.assurance import Assurance, Strict, assured, weak_cases
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
-from pytest_tritonverify.explaining import Explanation, explain
+from pytest_tritonverify.explaining import Explanation, explain, spectra
 from pytest_tritonverify.reported import RunFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.strictness.limits import StrictLimits
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytest_tritonverify")
 
 _NOTHING_KNOWN = RunFacts()
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Strictness:
 class Comparison:
     """The verdict on one case: on its outputs, and on the inputs that both sides changed.
 
-    `scrutinies` holds what was found beyond the standard, by the output's path.
+    `scrutinies` holds what was found beyond the standard, `errors` how large the errors are, by the
+    output's path.
     """
 
     outputs: tuple[OutputVerdict, ...]
@@ -86,6 +88,7 @@ class Comparison:
     metrics: dict[str, Any] | None
     explanations: dict[str, Explanation]
     scrutinies: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
+    errors: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -131,6 +134,15 @@ def compare(
     cautions = [caution for verdict in verdicts for caution in verdict.cautions]
     if mutated:
         cautions = [caution for caution in cautions if caution.code != "nothing_compared"]
+    left_alone = sorted(set(expected["changed"]) - set(got["changed"]) - set(mutated))
+    if left_alone:
+        cautions.append(
+            Caution(
+                "input_not_mutated",
+                f"the reference changes {', '.join(left_alone)}, which the implementation leaves "
+                "alone: callers that go on with it would find other values",
+            )
+        )
     only_here = sorted(set(got["changed"]) - set(expected["changed"]))
     if only_here:
         cautions.append(
@@ -147,7 +159,9 @@ def compare(
     pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)} | mutated
     if failed:
         tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
-        explanations = _explained(outputs, pairs, tensors_in, facts)
+        explanations = _unless_it_fails(lambda: explain(outputs, pairs, tensors_in, facts))
+    errors = {path: explanation.errors for path, explanation in explanations.items()}
+    errors |= _unless_it_fails(lambda: spectra(outputs, pairs))
     beyond = _beyond_the_standard(outputs, pairs, cautions, strictness)
     messages = [*(v.message for v in failed), *_told(explanations), *beyond.messages]
     return Comparison(
@@ -158,6 +172,7 @@ def compare(
         metrics=failed[0].metrics if failed else _first_metrics(main),
         explanations=explanations,
         scrutinies=beyond.scrutinies,
+        errors=errors,
     )
 
 
@@ -175,17 +190,12 @@ def _beyond_the_standard(
     return assured(outputs, pairs, cautions, strict)
 
 
-def _explained(
-    outputs: Sequence[OutputVerdict],
-    pairs: dict[str, tuple[Any, Any]],
-    inputs: list[torch.Tensor],
-    facts: RunFacts,
-) -> dict[str, Explanation]:
-    """Explain failing outputs; a fault in the attempt must not cost the verdict."""
+def _unless_it_fails(describe: Callable[[], dict[str, _Said]]) -> dict[str, _Said]:
+    """Describe outputs; a fault in the attempt must not cost the verdict."""
     try:
-        return explain(outputs, pairs, inputs, facts)
+        return describe()
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        logger.warning("a failing output could not be explained: %s", error, exc_info=True)
+        logger.warning("an output could not be explained: %s", error, exc_info=True)
         return {}
 
 

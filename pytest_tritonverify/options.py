@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.benchmark import options as benchmark_options
+from pytest_tritonverify.compilation import options as compile_options
 from pytest_tritonverify.settings import (
     AUTOTUNE_CHOICES,
     DEGENERATION_CHOICES,
@@ -44,7 +46,12 @@ _PLAIN_INI = (
     "autotune",
     "masked_lanes",
     "interpreter_jobs",
+    "isolation",
+    "memory_limit",
+    "process_limit",
+    "file_limit",
     "github_summary",
+    "html",
 )
 
 
@@ -130,6 +137,29 @@ def add_options(parser: pytest.Parser) -> None:
         "Processes over which long launches are spread, on the CPU (default: the cores)",
         metavar="N",
     )
+    compile_options.add_options(group, parser)
+    add(
+        "isolation",
+        "Whether implementations are kept from files: the task, results, and writing to pairs and "
+        "packages; auto (default) does so where the kernel has Landlock, require insists on it",
+        choices=isolation.CHOICES,
+    )
+    add(
+        "memory-limit",
+        "Memory that a process of an implementation may have, such as 8G, or off (default: the "
+        "machine's on the CPU, off elsewhere)",
+        metavar="SIZE",
+    )
+    add(
+        "process-limit",
+        "Processes that an implementation may have at once, or off (default: 256, and 4 a core)",
+        metavar="N",
+    )
+    add(
+        "file-limit",
+        "Size that a file of an implementation may grow to, or off (default: the machine's memory)",
+        metavar="SIZE",
+    )
     add(
         "strict-limit",
         "With --verify-strict: set a threshold anew (repeatable)",
@@ -146,6 +176,11 @@ def add_options(parser: pytest.Parser) -> None:
         "it names one)",
         action="store_const",
         const=True,
+    )
+    add(
+        "html",
+        "Write one HTML page about all pairs of the run, which needs nothing beside it",
+        metavar="FILE",
     )
     add(
         "allow-conftest",

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from pytest_tritonverify.compilation.launches import Recording
 from pytest_tritonverify.execution import errors
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class RunFacts:
         standin: the `kind` of device that was stood in for, and what was `used` of it; None where
             nothing was.
         strays: accesses outside of tensors.
+        recording: the launches as a compiler needs them; None where they were not recorded.
     """
 
     launches: tuple[Launch, ...] = ()
@@ -129,6 +131,7 @@ class RunFacts:
     choices: tuple[Choice, ...] = ()
     standin: dict[str, Any] | None = None
     strays: tuple[Stray, ...] = ()
+    recording: Recording | None = None
 
     @classmethod
     def of(cls, message: Message) -> RunFacts:
@@ -140,6 +143,7 @@ class RunFacts:
             tuple(_choices(message.get("configurations"))),
             _standin(message.get("standin")),
             tuple(_strays(message.get("strays"))),
+            Recording.of(message.get("recording")),
         )
 
 

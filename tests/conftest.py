@@ -11,6 +11,7 @@ from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.device import DEVICE, reasons
 from tests.support.warm_start import WarmStart
+from tests.support.workers import PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def warm_start() -> Iterator[WarmStart]:
 @pytest.fixture(scope="session")
 def host() -> Iterator[Host]:
     """A fork server."""
-    host = Host(HostConfig(DEVICES[DEVICE], fork=True))
+    host = Host(HostConfig(DEVICES[DEVICE], fork=True, process_limit=PROCESSES))
     assert host.problems() == {}
     yield host
     host.close()

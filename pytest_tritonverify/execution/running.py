@@ -54,7 +54,8 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
 
     Returns:
         The packed `outputs` and `changed` (the tensor inputs that the forward changed, by
-        path), and the descriptor of their memory file.
+        path), `views`, the paths of outputs that are memory of an input which was left alone, and
+        the descriptor of their memory file.
     """
     try:
         call, outputs = _attempt(side, case, fd, differentiable=False)
@@ -66,13 +67,13 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     side.place.synchronize()
     side.phase.enter("transfer")
     pristine = _call(side, tensors.unpack(case["call"], fd))
-    packed = tensors.pack(
-        {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
-    )
-    del call, outputs
+    changed = changed_inputs(pristine, call)
+    views = _views(call, changed, outputs)
+    packed = tensors.pack({"outputs": outputs, "changed": changed}, keep_layout=False)
+    del call, outputs, changed
     gc.collect()
     side.place.release()
-    return {"result": packed.spec}, packed.fd
+    return {"result": packed.spec, "views": views}, packed.fd
 
 
 def _attempt(
@@ -95,6 +96,29 @@ def _attempt(
     precision = side.lift.forward() if side.lift is not None else contextlib.nullcontext()
     with torch.set_grad_enabled(differentiable), precision:
         return call, run(*call.args, **(call.kwargs or {}))
+
+
+def _views(call: Arguments, changed: dict[str, torch.Tensor], outputs: object) -> list[str]:
+    """Return the paths of outputs that show memory of an input that the forward left alone."""
+    given = dict(tensor_leaves(call.keyed(), "input"))
+    memory = {
+        _identity(tensor)
+        for path, tensor in given.items()
+        if path not in changed and type(tensor) is torch.Tensor
+    }
+    return [
+        path
+        for path, tensor in tensor_leaves(outputs, "output")
+        # A subclass could run code when it is asked; packing refuses it.
+        if type(tensor) is torch.Tensor and _identity(tensor) in memory
+    ]
+
+
+def _identity(tensor: torch.Tensor) -> int | None:
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return None
+    storage: Any = tensor.untyped_storage()
+    return int(storage._cdata)  # noqa: SLF001 - the storage's identity
 
 
 def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
