@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test types suite test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
+.PHONY: verify test types suite test-emulated-npu test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -20,6 +20,11 @@ types: $(VENV)/.tested
 
 suite: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist=loadfile
+
+# Whole runs, and parts with real workers, on the emulated NPU; `test` makes a selection of them there.
+test-emulated-npu: $(VENV)/.tested
+	TRITONVERIFY_TEST_DEVICE=npu $(BIN)/python -m pytest -n auto --dist=loadfile tests/test_cases.py \
+	tests/plugin tests/benchmark/test_benchmark_plugin.py tests/evidence tests/execution tests/probe
 
 # The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.
 test-torch-npu: $(VENV)/.torch-npu

@@ -45,6 +45,12 @@ class VerifyFile(pytest.File):
         """The run that this file belongs to."""
         return self.config.stash[session_key]
 
+    @property
+    def owns_result(self) -> bool:
+        """Whether this run writes a file of the pair: not where only some cases are selected."""
+        counts = len(self.selected), len(self.measured)
+        return len(self.entries) in counts
+
     def collect(self) -> Iterator[pytest.Item]:
         """Yield checks and one item a case, or one that fails where no cases can be listed."""
         session = self.verify_session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.standin import choosing
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Process
 
@@ -100,6 +101,7 @@ class PairProcesses:
             "implementation": str(self.pair.implementation),
             "task": str(self.pair.task),
             "guarded": not settings.in_process,
+            "confinement": isolation.confinement(self.pair, settings, self.device),
             "masked_lanes": masked_lanes or settings.masked_lanes,
             "interpreter_jobs": settings.interpreter_jobs,
             "standin": self.standin,

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify import discovery, execution_check, interpreter_doubts, signals
 from pytest_tritonverify.cache_ab import CacheTrial
+from pytest_tritonverify.results.claim import Claims
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
 from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.benchmark.benchmarks import Benchmarks
@@ -53,6 +54,7 @@ class VerifySession:
     clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
+    _claims: Claims = field(default_factory=Claims)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
@@ -163,6 +165,21 @@ class VerifySession:
             **content,
         }
 
+    def claim(self, pairs: Iterable[Pair]) -> None:
+        """Hold pairs whose results this run will write, as long as it lasts.
+
+        Raises:
+            ClaimedError: another run holds one.
+        """
+        if self.ledger is not None:
+            for pair in pairs:
+                self._claims.hold(pair.implementation)
+
+    def pairs_among(self, ids: Sequence[str], root: Path) -> list[Pair]:
+        """Return the pairs that node ids of items belong to."""
+        paths = dict.fromkeys(absolute(root / nodeid.partition("::")[0]) for nodeid in ids)
+        return [pair for pair in map(self._pair, paths) if pair is not None]
+
     def expect_ids(self, ids: Sequence[str], root: Path) -> None:
         """Enter into the ledger which cases a worker has collected, from its node ids.
 
@@ -254,13 +271,15 @@ class VerifySession:
             if not interrupted:
                 self._try_empty_caches()
         finally:
-            self.engine.close()
-            if self.compilations is not None:
-                self.compilations.close()
-            if self.benchmarks is not None:
-                self.clocks = self.benchmarks.release_clocks()
-                self.benchmarks.take_clocks(self.clocks)
-            self._finish(interrupted=interrupted)
+            with signals.held_back():
+                self.engine.close()
+                if self.compilations is not None:
+                    self.compilations.close()
+                if self.benchmarks is not None:
+                    self.clocks = self.benchmarks.release_clocks()
+                    self.benchmarks.take_clocks(self.clocks)
+                self._finish(interrupted=interrupted)
+                self._claims.give_back()
 
     def _try_empty_caches(self) -> None:
         """Run pairs with accuracy failures again, where the user wants to know whose they are."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.discovery import Selection
 from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
@@ -65,6 +66,8 @@ class Settings:
         hidden_state: whether the models of both sides are compared.
         masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
         interpreter_jobs: processes over which a long launch is spread on the CPU.
+        limits: what is kept from implementations' processes.
+        protected: folders, beside those of pairs, that implementations may not write to.
         in_process: run everything in the judge, for debuggers.
         github_summary: file to which the outcome is appended in Markdown; None for none.
         html: where the page about all pairs goes; None for none.
@@ -96,6 +99,8 @@ class Settings:
     hidden_state: str = "fail"
     masked_lanes: str = "poison"
     interpreter_jobs: int = field(default_factory=_cores)
+    limits: isolation.Limits = field(default_factory=isolation.Limits)
+    protected: tuple[Path, ...] = ()
     in_process: bool = False
     github_summary: Path | None = None
     html: Path | None = None
@@ -154,6 +159,7 @@ class Settings:
                 "masked_lanes", given("masked_lanes") or "poison", MASKED_LANES_CHOICES
             ),
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
+            limits=_isolation(given),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
             html=given.file("html"),
@@ -177,6 +183,13 @@ class Settings:
                 "--verify-cache-ab compares the Triton cache in use with an empty one, and with "
                 "--verify-fresh-cache both are empty: leave one of them out"
             )
+        if self.limits.files == isolation.REQUIRE and isolation.of_files(self) == isolation.NONE:
+            reason = (
+                "--verify-in-process isolates nothing"
+                if self.in_process
+                else "this kernel has no Landlock; Linux 5.19 has, with landlock among its lsm"
+            )
+            raise SettingsError(f"--verify-isolation=require: {reason}")
         if self.html is not None and self.html.is_dir():
             raise SettingsError(f"--verify-html: {self.html} is a folder; name a file in it")
         if self.cache_ab and self.in_process:
@@ -238,6 +251,14 @@ def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(choices)}")
     return value
+
+
+def _isolation(given: Callable[[str], Any]) -> isolation.Limits:
+    _choice("isolation", given("isolation") or isolation.AUTO, isolation.CHOICES)
+    try:
+        return isolation.Limits.load(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _github_summary(value: Any, cwd: Path) -> Path | None:

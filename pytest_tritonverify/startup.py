@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from pathlib import Path
@@ -216,6 +217,8 @@ def _patterns(settings: Settings) -> str:
 def _session(
     config: pytest.Config, settings: Settings, activation: Activation, findings: Findings
 ) -> Any:
+    from pytest_tritonverify import isolation
+    from pytest_tritonverify.activation import outermost
     from pytest_tritonverify.engine import DeviceMissingError, Engine
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
@@ -227,6 +230,8 @@ def _session(
     private |= {folder.resolve() for folder in private}
     cache = getattr(config, "cache", None)
     folder = Path(cache.mkdir("tritonverify")) if cache is not None else None
+    protected = outermost({*private, *([folder] if folder else [])})
+    settings = dataclasses.replace(settings, protected=protected)
     try:
         engine = Engine(
             settings, folder, frozenset(private), brief.get("device"), brief.get("own_cache")
@@ -242,6 +247,7 @@ def _session(
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
             strictness=settings.strict_limits.to_json() if settings.strict else None,
+            isolation=isolation.of_files(settings),
         )
     benchmarks = _benchmarks(config, settings, engine, keeper)
     compilations = None

@@ -188,6 +188,8 @@ class Process:
         if error["traceback"]:
             lines.append(error["traceback"])
         advice = hints.hint(self._device, name, message, error["code"])
+        if advice is None and self._side == IMPLEMENTATION and cause is None:
+            advice = hints.of_confinement(message)
         if advice:
             lines.append(f"Hint: {advice}")
         failure = Failure(

@@ -251,6 +251,13 @@ _PACKAGES_WITH_A_PAGE = (
 )
 
 
+def test_what_shows_a_guarantee_is_there() -> None:
+    page = text_of(ROOT / "docs/trust.md")
+    named = set(re.findall(r"`((?:\w+/)?test_\w+\.py)`", page))
+    assert len(named) > 20
+    assert {name for name in named if not (ROOT / "tests" / name).is_file()} == set()
+
+
 def test_every_module_has_its_line() -> None:
     page = text_of(ROOT / "docs/architecture.md")
     named = set(re.findall(r"`(\w+\.py)`", page)) - {"conftest.py"}

@@ -6,9 +6,9 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import gpu_task
 from pytest_tritonverify.benchmark import gpu_reference
 from pytest_tritonverify.benchmark.case_benchmark import CaseBenchmark
-from pytest_tritonverify.workflow import gpu_task
 
 if TYPE_CHECKING:
     from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings

@@ -12,6 +12,7 @@ import torch
 from pytest_tritonverify import interpreter, standin
 from pytest_tritonverify.compilation import recording
 from pytest_tritonverify.execution import launches, loading, probing, running, secrecy
+from pytest_tritonverify.execution.confinement import Confinement
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
 
@@ -42,6 +43,8 @@ class Candidate:
         standin.install(request.get("standin", standin.OFF))
         if not self._device.interpreted and request.get("autotune") == "all":
             autotune.watch_devices()
+        if request.get("confinement"):
+            Confinement.of(request["confinement"]).enter()
         if request["guarded"]:
             secrecy.forbid_reading(Path(request["task"]))
         if request["guarded"] and not request.get("timed"):

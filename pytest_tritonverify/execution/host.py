@@ -9,13 +9,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import processes, server, wire
+from pytest_tritonverify.execution import processes, scratch, server, wire
 from pytest_tritonverify.execution.worker_handle import Worker
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ class HostConfig:
         base: variables to start from instead of the judge's own.
         preload: modules that the server imports before it forks.
         warm_up: module whose `warm_up` the server calls then.
+        process_limit: processes that a worker may have below it; 0 for no limit.
+        disposable: folders to be removed when the judge is killed.
     """
 
     device: Device
@@ -73,6 +74,8 @@ class HostConfig:
     base: Mapping[str, str] | None = None
     preload: tuple[str, ...] = _PRELOAD
     warm_up: str = "pytest_tritonverify.execution.warmup"
+    process_limit: int = 0
+    disposable: tuple[str, ...] = ()
 
 
 class Host:
@@ -84,9 +87,12 @@ class Host:
         self._process: subprocess.Popen[bytes] | None = None
         # A folder for temporary files, while the server runs.
         self.scratch = ""
+        self._scratch_held = -1
         # Of the present server: process ids of workers, and how those of them ended that have.
         self._workers: set[int] = set()
         self._exits: dict[int, int] = {}
+        # Why some of them were ended, in words.
+        self._reasons: dict[int, str] = {}
         self._ready: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -94,7 +100,7 @@ class Host:
         if self._control is not None:
             return
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.scratch = tempfile.mkdtemp(prefix="tritonverify-")
+        self.scratch, self._scratch_held = scratch.make()
         config = {
             "control_fd": there.fileno(),
             "judge": os.getpid(),
@@ -102,6 +108,9 @@ class Host:
             "warm_up": self.config.warm_up,
             "fork": self.config.fork,
             "scratch": self.scratch,
+            "scratch_fd": self._scratch_held,
+            "process_limit": self.config.process_limit,
+            "disposable": self.config.disposable,
         }
         if self.config.python is None:
             path = import_path(sys.path, self.config.private_dirs)
@@ -115,7 +124,7 @@ class Host:
             cwd=self.scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[there.fileno()],
+            pass_fds=[there.fileno(), self._scratch_held],
             start_new_session=True,
         )
         there.close()
@@ -165,8 +174,10 @@ class Host:
         output_read, output_write = os.pipe()
         os.set_blocking(output_read, False)
         try:
-            self._send({"op": "fork"}, [there.fileno(), output_write])
-            pid = self._started_pid()
+            fakes = start["role"] == "describe"
+            self._send({"op": "fork", "fakes": fakes}, [there.fileno(), output_write])
+            # The first time the server imports what makes fake tensors.
+            pid = self._started_pid(_START_TIMEOUT if fakes else _FORK_TIMEOUT)
         except BaseException:
             here.close()
             os.close(output_read)
@@ -179,8 +190,8 @@ class Host:
             here.send({"op": "start", "device": self.config.device.name, **start})
         return worker
 
-    def _started_pid(self) -> int:
-        deadline = time.monotonic() + _FORK_TIMEOUT
+    def _started_pid(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
         while True:
             message = self._next_message(deadline)
             if message is None:
@@ -216,6 +227,10 @@ class Host:
             self._sort(message)
         return self._exits[pid]
 
+    def reason(self, pid: int) -> str | None:
+        """Return why the server has ended a worker by itself; None where it has not."""
+        return self._reasons.get(pid)
+
     def kill(self, pid: int) -> None:
         """Kill a worker and all its descendants, and wait until it is gone."""
         try:
@@ -229,6 +244,7 @@ class Host:
             return
         self._workers.discard(pid)
         self._exits.pop(pid, None)
+        self._reasons.pop(pid, None)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
         if self._control is None:
@@ -259,6 +275,8 @@ class Host:
     def _sort(self, message: dict[str, Any]) -> None:
         if message["event"] == "exit":
             self._exits[message["pid"]] = message["status"]
+            if message["reason"] is not None:
+                self._reasons[message["pid"]] = message["reason"]
         elif message["event"] == "ready":
             self._ready = message
 
@@ -274,6 +292,7 @@ class Host:
         self._ready = None
         self._workers.clear()
         self._exits.clear()
+        self._reasons.clear()
         try:
             self._process.wait(timeout=_END_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -283,6 +302,7 @@ class Host:
         self._process = None
         # The warden does this too, unless it was killed.
         shutil.rmtree(self.scratch, ignore_errors=True)
+        os.close(self._scratch_held)
 
 
 def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:

@@ -59,8 +59,8 @@ class WorkerDied(WorkerLost):
         bad_address: it reached for memory that is not its own.
     """
 
-    def __init__(self, status: int, phase: str, output: str) -> None:
-        super().__init__(describe_status(status), phase, output)
+    def __init__(self, status: int, phase: str, output: str, reason: str | None = None) -> None:
+        super().__init__(reason or describe_status(status), phase, output)
         self.bad_address = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _BAD_ADDRESS
 
 
@@ -189,8 +189,9 @@ class Worker:
         if status is None:
             raise self._broken("it closed its connection to the judge")
         phase, output = self.phase, self.take_output()
+        reason = self._host.reason(self.pid)
         self.kill()
-        raise WorkerDied(status, phase, output)
+        raise WorkerDied(status, phase, output, reason)
 
     def _hung(self) -> WorkerHung:
         with contextlib.suppress(OSError):

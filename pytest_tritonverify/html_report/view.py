@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.html_report import cases, drawing, text
+from pytest_tritonverify.html_report.subjects import checks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +24,7 @@ _CHECKS = {
     "degeneration": "kernels by the source",
     "execution": "kernels at run time",
     "hidden_state": "weights and buffers",
+    "compile": "kernels compiled for other devices",
 }
 
 
@@ -41,6 +45,7 @@ class Pair:
     Attributes:
         number: from 1, in the page's order.
         op, impl, place: its names, and where its files lie.
+        apart: what tells it apart from pairs of the same names; empty where there are none.
         status: `passed`, `failed`, or `unjudged` where there is no verification.
         passed, total: its cases, by the verification alone.
         kinds: names of failures, and how many cases failed so.
@@ -58,6 +63,7 @@ class Pair:
     op: str
     impl: str
     place: str
+    apart: str
     status: str
     passed: int
     total: int
@@ -163,7 +169,8 @@ def page(subjects: Sequence[Subject]) -> Page:
     environments = _Environments()
     ordered = sorted(subjects, key=lambda one: _RANK[_status(one)])
     pairs = tuple(
-        _pair(number, subject, span, environments) for number, subject in enumerate(ordered, 1)
+        _pair(number, subject, apart, span, environments)
+        for number, (subject, apart) in enumerate(zip(ordered, _apart(ordered), strict=True), 1)
     )
     measured = [
         (pair.number, f"{pair.op} ({pair.impl})", pair.speed.factor)
@@ -201,7 +208,24 @@ def _status(subject: Subject) -> str:
     return "passed" if subject.verification.all_passed else "failed"
 
 
-def _pair(number: int, subject: Subject, span: float, environments: _Environments) -> Pair:
+def _apart(subjects: Sequence[Subject]) -> list[str]:
+    """Return for each of several pairs of the same names the part of its place that differs."""
+    names = Counter((subject.op, subject.impl) for subject in subjects)
+    places = [subject.place for subject in subjects]
+    try:
+        common = len(os.path.commonpath(places)) if len(places) > 1 else 0
+    except ValueError:
+        # Some are relative and some are not.
+        common = 0
+    return [
+        subject.place[common:].strip(os.sep) if names[subject.op, subject.impl] > 1 else ""
+        for subject in subjects
+    ]
+
+
+def _pair(
+    number: int, subject: Subject, apart: str, span: float, environments: _Environments
+) -> Pair:
     result, report = subject.verification, subject.performance
     shown: tuple[Case, ...] = ()
     more = 0
@@ -222,6 +246,7 @@ def _pair(number: int, subject: Subject, span: float, environments: _Environment
         op=op,
         impl=impl,
         place=place,
+        apart=text.name(apart),
         status=_status(subject),
         passed=result.passed if result else 0,
         total=result.total if result else 0,
@@ -244,9 +269,7 @@ def _pair(number: int, subject: Subject, span: float, environments: _Environment
 
 
 def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
-    section = content.get("degeneration")
-    found = dict(section) if isinstance(section, dict) else {}
-    found["hidden_state"] = content.get("hidden_state")
+    found = checks_of(content)
     return tuple(
         Check(
             name=name,
@@ -282,16 +305,28 @@ def _pair_warnings(
     hidden = content.get("hidden_state")
     of_state = cases.warnings_of(hidden.get("warnings")) if isinstance(hidden, dict) else ()
     listed += [(code, message, _CHECKS["hidden_state"]) for code, message in of_state]
+    listed += [(code, message, "benchmark") for code, message in _told(report)]
+    return (*listed, *_of_measurements(report))
+
+
+def _told(report: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys(cases.warnings_of(report.get("warnings"))))
+
+
+def _of_measurements(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return each kind of warning about measurements once: their figures differ case by case."""
     shapes = report.get("per_shape_results")
-    measured: dict[tuple[str, str], str] = dict.fromkeys(
-        cases.warnings_of(report.get("warnings")), "benchmark"
-    )
+    numbers: dict[str, list[int]] = {}
+    messages: dict[str, str] = {}
     for shape in shapes if isinstance(shapes, list) else ():
         if isinstance(shape, dict):
-            for warning in cases.warnings_of(shape.get("warnings")):
-                measured.setdefault(warning, f"benchmark of case {text.name(shape['case_idx'])}")
-    listed += [(code, message, whose) for (code, message), whose in measured.items()]
-    return tuple(listed)
+            for code, message in cases.warnings_of(shape.get("warnings")):
+                numbers.setdefault(code, []).append(shape["case_idx"])
+                messages.setdefault(code, message)
+    return [
+        (code, messages[code], f"benchmark of case {text.name(figures.numbers_text(found))}")
+        for code, found in numbers.items()
+    ]
 
 
 def _kinds(pairs: Sequence[Pair]) -> tuple[tuple[str, int, int], ...]:

@@ -21,6 +21,7 @@ NOT_RUN = "NotRun"
 TIMEOUT = "VerifyTimeout"
 CRASH = "WorkerCrash"
 NOT_OBSERVED = "NotObserved"
+SOURCE_CHANGED = "SourceChanged"
 FALLBACK = "PyTorchFallback"
 
 
