@@ -34,6 +34,11 @@ class Job:
         index: which kernel.
         pid: its process.
         deadline: when it is ended, on the clock of `time.monotonic`.
+        started: when it was started, on the same clock.
+        pidfd: a descriptor of the process.
+        answer: the file that it writes its outcome to.
+        output: the file that its standard output and error go to.
+        limit: the seconds that it may take.
     """
 
     index: int
