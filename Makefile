@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test test-torch-npu ascend-lane lint clean
+.PHONY: verify test fuzz test-torch-npu ascend-lane lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -14,6 +14,11 @@ test: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist=loadfile
+
+# Minutes of damaged and made-up input for everything that reads what others have written.
+FUZZ ?= 5000
+fuzz: $(VENV)/.tested
+	TRITONVERIFY_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/fuzzing -n auto
 
 # The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.
 test-torch-npu: $(VENV)/.torch-npu

@@ -46,7 +46,7 @@ class PairJudge:
     ) -> None:
         self.pair = pair
         self.settings = settings
-        self._device = device
+        self.device = device
         self.reference = reference
         self._spawn = spawn
         self.candidate = self.new_candidate(settings.masked_lanes)
@@ -64,11 +64,9 @@ class PairJudge:
         Args:
             masked_lanes: what undefined lanes hold on Triton's interpreter.
         """
-        start = starting.candidate(
-            self.pair, self.settings, self._device, masked_lanes=masked_lanes
-        )
+        start = starting.candidate(self.pair, self.settings, self.device, masked_lanes=masked_lanes)
         return Process(
-            lambda: self._spawn(start), IMPLEMENTATION, self.pair.implementation.name, self._device
+            lambda: self._spawn(start), IMPLEMENTATION, self.pair.implementation.name, self.device
         )
 
     def run_case(
@@ -153,7 +151,7 @@ class PairJudge:
         Args:
             facts: what is known of the run; None where its process died.
         """
-        if self._device != "cpu" or self.settings.masked_lanes != "poison" or not self.time_left:
+        if self.device != "cpu" or self.settings.masked_lanes != "poison" or not self.time_left:
             return False
         return facts is None or bool(facts.undefined_loads)
 

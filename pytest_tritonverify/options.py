@@ -10,10 +10,13 @@ from pytest_tritonverify.settings import (
     DEGENERATION_CHOICES,
     DEVICE_CHOICES,
     EXECUTION_CHOICES,
+    GOLDEN_CHOICES,
+    GUARD_BANDS_CHOICES,
     HIDDEN_STATE_CHOICES,
     MASKED_LANES_CHOICES,
     STANDIN_CHOICES,
     START_CHOICES,
+    STRESS_RUNS,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +48,10 @@ _PLAIN_INI = (
     "masked_lanes",
     "interpreter_jobs",
     "github_summary",
+    "golden",
+    "stress",
+    "trials",
+    "guard_bands",
 )
 
 
@@ -129,6 +136,29 @@ def add_options(parser: pytest.Parser) -> None:
         "interpreter-jobs",
         "Processes over which long launches are spread, on the CPU (default: the cores)",
         metavar="N",
+    )
+    add(
+        "golden",
+        "What the golden is computed in: own (default), the reference's own precision, or float64",
+        choices=GOLDEN_CHOICES,
+    )
+    add(
+        "stress",
+        f"Run each case N times ({STRESS_RUNS} where no number is given) in changing surroundings, "
+        "and fail it where a run fails or differs",
+        nargs="?",
+        const=str(STRESS_RUNS),
+        metavar="N",
+    )
+    add(
+        "trials",
+        "Judge each case on the inputs of N seeds instead of one",
+        metavar="N",
+    )
+    add(
+        "guard-bands",
+        "On devices: whether memory beside tensors is watched for stray writes (default on)",
+        choices=GUARD_BANDS_CHOICES,
     )
     add(
         "strict-limit",

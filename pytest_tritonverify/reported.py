@@ -95,6 +95,35 @@ class Stray:
 
 
 @dataclass(frozen=True)
+class Breach:
+    """Memory beside a tensor that was written to, seen by guard bands.
+
+    Attributes:
+        tensor: its path among inputs or outputs, where it has one, with dtype and shape.
+        side: "before" its first byte or "after" its last one.
+        count: how many bytes have changed.
+        reach: how many bytes away the farthest of them lies, itself included.
+        file: where the tensor was made; empty for inputs.
+        line: its line there, from 1; 0 for inputs.
+    """
+
+    tensor: str
+    side: str
+    count: int
+    reach: int
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return what was seen."""
+        size = "1 byte" if self.count == 1 else f"{self.count} bytes"
+        end = "beyond the end" if self.side == "after" else "before the beginning"
+        far = "" if self.reach == self.count else f", up to {self.reach} bytes away"
+        made = f", made at {os.path.basename(self.file)}:{self.line}" if self.file else ""  # noqa: PTH119 - a foreign string
+        return f"{size} {end} of {self.tensor}{made}{far}"
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which configuration of an autotuned kernel ran.
 
@@ -122,6 +151,7 @@ class RunFacts:
         standin: the `kind` of device that was stood in for, and what was `used` of it; None where
             nothing was.
         strays: accesses outside of tensors.
+        breaches: writes beside tensors.
     """
 
     launches: tuple[Launch, ...] = ()
@@ -129,6 +159,12 @@ class RunFacts:
     choices: tuple[Choice, ...] = ()
     standin: dict[str, Any] | None = None
     strays: tuple[Stray, ...] = ()
+    breaches: tuple[Breach, ...] = ()
+
+    @property
+    def writes_outside(self) -> bool:
+        """Whether memory outside of tensors was written to."""
+        return bool(self.breaches) or any(stray.writes for stray in self.strays)
 
     @classmethod
     def of(cls, message: Message) -> RunFacts:
@@ -140,6 +176,7 @@ class RunFacts:
             tuple(_choices(message.get("configurations"))),
             _standin(message.get("standin")),
             tuple(_strays(message.get("strays"))),
+            tuple(_breaches(message.get("breaches"))),
         )
 
 
@@ -184,6 +221,15 @@ def _strays(value: object) -> Iterator[Stray]:
         known = kind in STRAY_KINDS and side in {"before", "after"}
         if file and tensor and known and _is_count(line) and _is_count(lanes) and _is_count(reach):
             yield Stray(file, line, str(kind), tensor, str(side), lanes, reach)
+
+
+def _breaches(value: object) -> Iterator[Breach]:
+    for entry in _entries(value):
+        tensor, file, line = _text(entry.get("tensor")), _text(entry.get("file")), entry.get("line")
+        side, count, reach = entry.get("side"), entry.get("count"), entry.get("reach")
+        known = side in {"before", "after"}
+        if tensor and known and _is_count(count) and _is_count(reach) and _is_count(line):
+            yield Breach(tensor, str(side), count, reach, file, line)
 
 
 def _choices(value: object) -> Iterator[Choice]:

@@ -70,4 +70,6 @@ def candidate(
         # A benchmark is about the configuration that a user of the kernel would get.
         "autotune": "first" if timed else settings.autotune,
         "timed": timed,
+        # Addresses are looked at there already.
+        "guard_bands": settings.guard_bands == "on" and device != "cpu" and not settings.in_process,
     }

@@ -316,6 +316,10 @@ class Prepared(Atom):
         self.keywords = keywords or {}
 
 
+# Nothing in a file depends on larger integers, and Python refuses to write out their digits.
+_MOST_BITS = 1 << 12
+
+
 class Pool:
     """Makes atoms once each, and the values that hold one atom."""
 
@@ -335,6 +339,8 @@ class Pool:
 
     def constant(self, value: object) -> Value:
         """Return the value of a constant."""
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return A_NUMBER
         # 1, 1.0 and True are equal; 0.0 and -0.0 too.
         return self.one((Const, type(value), repr(value)), lambda: Const(value))
 
