@@ -190,12 +190,17 @@ class CaseRun:
                 "variation": variation,
             }
             candidate.post(request, inputs.fd)
-            return candidate.result(self._deadline, self._budget)
+            return self._take(candidate.result(self._deadline, self._budget))
 
         repeats = Repeats(self._judge.device, digests)
         repeats.add_first(first.outcome)
-        self._fds += repeats.make(settings.stress, run)
+        repeats.make(settings.stress, run, self._drop)
         return repeats
+
+    def _drop(self, answer: Answer) -> None:
+        if answer.fd is not None:
+            self._fds.remove(answer.fd)
+            os.close(answer.fd)
 
     def _concluded(self, attempt: Attempt, inputs: Answer, golden: Answer) -> CaseRecord:
         candidate, outcome = self._judge.candidate, attempt.outcome

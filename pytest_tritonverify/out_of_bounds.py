@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ERROR_TYPE = "OutOfBoundsWrite"
 WARNING = "out_of_bounds_read"
+UNGUARDED = "unguarded_memory"
 
 _WRITTEN = """\
 {name}: a kernel writes outside of the tensors that it was given
@@ -78,6 +79,10 @@ def breached(record: CaseRecord, facts: RunFacts) -> CaseRecord:
         record: the outcome of the comparison, or the failure of the run.
         facts: what is known of the run.
     """
+    if facts.unguarded:
+        text = f"not all memory lay between guard bands: {facts.unguarded}"
+        caution = {"code": UNGUARDED, "message": text}
+        record = dataclasses.replace(record, warnings=[*record.warnings, caution])
     if not facts.breaches:
         return record
     kernels = dict.fromkeys(launch.kernel for launch in facts.launches)

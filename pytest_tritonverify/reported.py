@@ -18,6 +18,7 @@ _LARGEST = 1 << 62
 # Each is a run of the implementation.
 _MOST_CONFIGURATIONS = 1000
 _KINDS = ("cuda", "npu")
+_LONGEST_REASON = 300
 STRAY_KINDS = ("load", "store", "atomic")
 
 
@@ -152,6 +153,7 @@ class RunFacts:
             nothing was.
         strays: accesses outside of tensors.
         breaches: writes beside tensors.
+        unguarded: why not all tensors lay between guard bands; empty where they did.
     """
 
     launches: tuple[Launch, ...] = ()
@@ -160,6 +162,7 @@ class RunFacts:
     standin: dict[str, Any] | None = None
     strays: tuple[Stray, ...] = ()
     breaches: tuple[Breach, ...] = ()
+    unguarded: str = ""
 
     @property
     def writes_outside(self) -> bool:
@@ -177,6 +180,7 @@ class RunFacts:
             _standin(message.get("standin")),
             tuple(_strays(message.get("strays"))),
             tuple(_breaches(message.get("breaches"))),
+            _text(message.get("unguarded"))[:_LONGEST_REASON],
         )
 
 

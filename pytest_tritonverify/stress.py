@@ -7,7 +7,6 @@ case: a kernel whose result changes is not correct.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -106,21 +105,19 @@ class Repeats:
         """Take in the run that the verdict is about."""
         self._add(PLAIN, outcome)
 
-    def make(self, wanted: int, run: Callable[[Message], Answer]) -> list[int]:
+    def make(
+        self, wanted: int, run: Callable[[Message], Answer], drop: Callable[[Answer], None]
+    ) -> None:
         """Run the case again.
 
         Args:
             wanted: how many runs there are to be in all.
-            run: runs it in surroundings, and returns an answer whose descriptor is then this
-                object's.
-
-        Returns:
-            Descriptors to be closed after `noted`.
+            run: runs it in surroundings; its answer stays open until `noted`.
+            drop: closes an answer that is not needed any more.
 
         Raises:
             Failure: the time is up, or nothing can be run at all.
         """
-        kept = []
         kinds = _KINDS.get(self.device, _KINDS[""])
         for number in range(1, wanted):
             kind = kinds[(number - 1) % len(kinds)]
@@ -135,11 +132,8 @@ class Repeats:
                     raise self._interrupted(failure, wanted) from None
                 self._add(kind, failure)
                 continue
-            if not self._add(kind, answer) and answer.fd is not None:
-                os.close(answer.fd)
-            elif answer.fd is not None:
-                kept.append(answer.fd)
-        return kept
+            if not self._add(kind, answer):
+                drop(answer)
 
     def _made(self, kind: str, seed: int, run: Callable[[Message], Answer]) -> tuple[str, Answer]:
         """Run the case, and return in which surroundings that was possible."""

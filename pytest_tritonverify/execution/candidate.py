@@ -17,6 +17,7 @@ import torch
 
 from pytest_tritonverify import interpreter, standin
 from pytest_tritonverify.execution import (
+    errors,
     guard_bands,
     launches,
     loading,
@@ -97,6 +98,7 @@ class Candidate:
             # Torch can't give memory that begins in the middle of other memory another size.
             bare = dataclasses.replace(side, bands=None)
             answer, result = running.run_case(bare, request["case"], fd)
+            answer["unguarded"] = errors.message_of(error)
         finally:
             if side.bands is not None:
                 side.bands.close()

@@ -70,28 +70,22 @@ class _Guarded:
     """Memory between bands.
 
     Attributes:
-        memory: all of it, byte by byte.
-        size: bytes between the bands.
+        sides: the bands before and behind it, byte by byte.
+        start: its address.
+        size: its bytes.
         canary: the byte that the bands are filled with.
         described: what was made of it.
         place: where it was made; None for inputs.
-        alive: a weak reference to its storage; None where that is the storage of `memory`, too.
+        alive: a weak reference to its storage; None where that is the bands' storage, too.
     """
 
-    memory: torch.Tensor
+    sides: tuple[torch.Tensor, torch.Tensor]
+    start: int
     size: int
     canary: int
     described: str
     place: tuple[str, int] | None
     alive: Any
-
-    @property
-    def start(self) -> int:
-        return self.memory.data_ptr() + BAND_BYTES
-
-    @property
-    def sides(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.memory[:BAND_BYTES], self.memory[BAND_BYTES + self.size :]
 
     @property
     def released(self) -> bool:
@@ -157,12 +151,16 @@ class Bands:
         device: torch's name of the device.
         folder: of the implementation, with a separator at its end.
         byte: what bands are filled with; None for what shows most.
+
+    Attributes:
+        problem: why some tensor has no bands, if one has none.
     """
 
     def __init__(self, device: str, folder: str, byte: int | None = None) -> None:
         self._device = device
         self._folder = folder
         self._byte = byte
+        self.problem: str | None = None
         self._guarded: list[_Guarded] = []
         self._found: list[Breach] = []
 
@@ -185,8 +183,15 @@ class Bands:
         """Return a contiguous tensor of the host on the device, between bands."""
         if not flat.numel():
             return flat.to(self._device)
-        place = self._between(flat.numel(), flat.dtype, "", None)
-        return _plain(place.copy_(flat.reshape(-1)).view(flat.shape))
+        try:
+            place = self._between(flat.numel(), flat.dtype, "", None)
+            return _plain(place.copy_(flat.reshape(-1)).view(flat.shape))
+        except NotImplementedError:
+            raise
+        except RuntimeError as error:
+            # What a device can't do must not fail a case; memory that runs out does so again.
+            self.problem = errors.message_of(error)
+            return flat.to(self._device)
 
     def fresh(
         self, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, like: bool
@@ -203,10 +208,13 @@ class Bands:
         needed = _elements(shape)
         if shape.layout is not torch.strided or not needed or not self._has_room(shape, needed):
             return cast("torch.Tensor", original(*args, **kwargs))
-        flat = self._between(
-            needed, shape.dtype, _described(shape), places.user_line(self._folder), device
-        )
-        found = _plain(flat.as_strided(shape.size(), shape.stride(), flat.storage_offset()))
+        place = places.user_line(self._folder)
+        try:
+            flat = self._between(needed, shape.dtype, _described(shape), place, device)
+            found = _plain(flat.as_strided(shape.size(), shape.stride(), flat.storage_offset()))
+        except RuntimeError as error:  # as above
+            self.problem = errors.message_of(error)
+            return cast("torch.Tensor", original(*args, **kwargs))
         return found.requires_grad_() if shape.requires_grad else found
 
     def _has_room(self, shape: torch.Tensor, needed: int) -> bool:
@@ -237,30 +245,23 @@ class Bands:
         """Return a flat tensor without values between bands."""
         size = torch.empty(0, dtype=dtype).element_size()
         band, device = BAND_BYTES // size, device or torch.device(self._device)
-        # As one of its type, so that poison is, too.
+        # As one of its type, so that poison is, too, and a device knows what it holds.
         whole = _originals["empty"](band + count + band, dtype=dtype, device=device)
-        memory = _bytes_of(whole)
+        sides = (whole[:band].view(torch.uint8), whole[band + count :].view(torch.uint8))
         canary = self._byte if self._byte is not None else _canary(dtype)
-        inner, alive = whole[band : band + count], None
-        one = _Guarded(
-            memory,
-            count * size,
-            canary,
-            described,
-            None if place is None else (place[0] or "", place[1]),
-            None,
-        )
-        for side in one.sides:
+        for side in sides:
             side.fill_(canary)
+        inner, alive = whole[band : band + count], None
         if device.type in ("cuda", "cpu"):
             # Its storage begins where the band ends. Other devices know more of a storage than
             # its memory, so that theirs can't be made of a part of another one.
-            between = memory[BAND_BYTES : BAND_BYTES + count * size]
-            part = _dlpack.from_dlpack(_dlpack.to_dlpack(between))
+            part = _dlpack.from_dlpack(_dlpack.to_dlpack(inner.view(torch.uint8)))
             storage = part.untyped_storage()
             alive = storage._weak_ref()  # noqa: SLF001 - as StorageWeakRef does
             inner = _originals["empty"](0, dtype=dtype, device=device).set_(storage)
-        one.alive = alive
+        made = None if place is None else (place[0] or "", place[1])
+        start = whole.data_ptr() + BAND_BYTES
+        one = _Guarded(sides, start, count * size, canary, described, made, alive)
         self._guarded.append(one)
         return _plain(inner)
 
@@ -310,11 +311,6 @@ def _canary(dtype: torch.dtype) -> int:
     if not (dtype.is_floating_point or dtype.is_complex):
         return _INTEGER_BYTE
     return _ONE_NAN_BYTE if str(dtype).endswith(_ONE_NAN) else _NAN_BYTE
-
-
-def _bytes_of(whole: torch.Tensor) -> torch.Tensor:
-    memory = _originals["empty"](0, dtype=torch.uint8, device=whole.device)
-    return memory.set_(whole.untyped_storage(), 0, (whole.numel() * whole.element_size(),), (1,))
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

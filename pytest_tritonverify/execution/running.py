@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_tritonverify.execution.devices import Device
-    from pytest_tritonverify.execution.guard_bands import Bands, Breach
+    from pytest_tritonverify.execution.guard_bands import Bands
     from pytest_tritonverify.execution.precise import Lift
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
@@ -83,12 +83,12 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     return {"result": packed.spec, **breaches}, packed.fd
 
 
-def _breaches(bands: Bands | None, call: Arguments, outputs: object) -> dict[str, list[Breach]]:
+def _breaches(bands: Bands | None, call: Arguments, outputs: object) -> dict[str, Any]:
     if bands is None:
         return {}
     named = (*tensor_leaves(call.keyed(), "input"), *tensor_leaves(outputs, "output"))
     try:
-        return {"breaches": bands.found(named)}
+        return {"breaches": bands.found(named), "unguarded": bands.problem}
     finally:
         bands.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ WRONG = CaseRecord(
     error_msg="AccuracyError: output differs",
 )
 
+RAISED = dataclasses.replace(WRONG, error_type="ValueError", error_msg="ValueError: no")
+
 
 def answer(value: float) -> Answer:
     """An answer whose only output is a number."""
@@ -44,49 +47,61 @@ def value_of(found: Answer) -> float:
     return float(tensors.unpack(found.message["result"], found.fd)["outputs"][0])
 
 
+def right_or_wrong(found: Answer) -> CaseRecord:
+    """Numbers from 0 to 9 are right."""
+    return RIGHT if 0 <= value_of(found) < 10 else WRONG
+
+
+class Opened:
+    """The descriptors of answers that are open."""
+
+    def __init__(self) -> None:
+        self._fds: list[int] = []
+
+    def outcome(self, value: float | None) -> Answer | Failure:
+        """What comes of a run that returns a number; without one it raises."""
+        if value is None:
+            return Failure(IMPLEMENTATION, "ValueError", "ValueError: no", "forward")
+        found = answer(value)
+        assert found.fd is not None
+        self._fds.append(found.fd)
+        return found
+
+    def drop(self, found: Answer) -> None:
+        assert found.fd is not None
+        self._fds.remove(found.fd)
+        os.close(found.fd)
+
+    def close(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())
+
+
 def stressed(values: list[float | None], device: str = "npu") -> tuple[CaseRecord, list[str]]:
-    """Judge runs that return numbers, of which 0 to 9 are right, or raise where there is none.
+    """Judge runs that return numbers, or raise where there is none.
 
     Returns:
         The record, and the kinds of the runs that were asked for.
     """
-
-    def outcome(value: float | None) -> Answer | Failure:
-        if value is None:
-            return Failure(IMPLEMENTATION, "ValueError", "ValueError: no", "forward")
-        return answer(value)
-
-    def judge(found: Answer) -> CaseRecord:
-        return RIGHT if 0 <= value_of(found) < 10 else WRONG
-
-    left = iter(values[1:])
+    opened, left = Opened(), iter(values[1:])
     kinds: list[str] = []
 
     def run(variation: Message) -> Answer:
         kinds.append(variation["kind"])
-        found = outcome(next(left))
+        found = opened.outcome(next(left))
         if isinstance(found, Failure):
             raise found
         return found
 
-    first = outcome(values[0])
+    first = opened.outcome(values[0])
     repeats = Repeats(device, lambda one: outcomes.digests(one.message["result"], one.fd))
     repeats.add_first(first)
-    fds = repeats.make(len(values), run)
+    repeats.make(len(values), run, opened.drop)
+    record = RAISED if isinstance(first, Failure) else right_or_wrong(first)
     try:
-        if isinstance(first, Answer):
-            record = judge(first)
-        else:
-            text = "ValueError: no"
-            record = CaseRecord(
-                case_idx=1, name="c", status=FAILED, error_type="ValueError", error_msg=text
-            )
-        return repeats.noted(record, judge), kinds
+        return repeats.noted(record, right_or_wrong), kinds
     finally:
-        for fd in fds:
-            os.close(fd)
-        if isinstance(first, Answer) and first.fd is not None:
-            os.close(first.fd)
+        opened.close()
 
 
 @settings(deadline=None)
@@ -142,7 +157,7 @@ def test_time_that_is_up_is_told_with_the_number_of_the_run() -> None:
         raise Failure(IMPLEMENTATION, "VerifyTimeout", "VerifyTimeout: 验证超时", "forward")
 
     with pytest.raises(Failure) as raised:
-        repeats.make(50, run)
+        repeats.make(50, run, lambda _: None)
     assert "run 2 of 50 (--verify-stress)" in raised.value.message
     assert first.fd is not None
     os.close(first.fd)
