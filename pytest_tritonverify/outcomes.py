@@ -43,7 +43,10 @@ def digests(result: Message, fd: int | None) -> dict[str, str]:
     """
     if fd is not None:
         wire.require_sealed(fd)
-    return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+    try:
+        return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+    except RuntimeError as error:  # of a dtype that torch can't copy
+        raise wire.WireError(f"the bits of a tensor can't be read: {error}") from None
 
 
 def differences(

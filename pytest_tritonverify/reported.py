@@ -20,6 +20,8 @@ _MOST_CONFIGURATIONS = 1000
 _KINDS = ("cuda", "npu")
 _LONGEST_REASON = 300
 STRAY_KINDS = ("load", "store", "atomic")
+# Tuples, since what is looked for may be a list, and no set can be asked for that.
+SIDES = ("before", "after")
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ def _strays(value: object) -> Iterator[Stray]:
         file, line, tensor = _text(entry.get("file")), entry.get("line"), _text(entry.get("tensor"))
         kind, side = entry.get("kind"), entry.get("side")
         lanes, reach = entry.get("lanes"), entry.get("reach")
-        known = kind in STRAY_KINDS and side in {"before", "after"}
+        known = kind in STRAY_KINDS and side in SIDES
         if file and tensor and known and _is_count(line) and _is_count(lanes) and _is_count(reach):
             yield Stray(file, line, str(kind), tensor, str(side), lanes, reach)
 
@@ -231,7 +233,7 @@ def _breaches(value: object) -> Iterator[Breach]:
     for entry in _entries(value):
         tensor, file, line = _text(entry.get("tensor")), _text(entry.get("file")), entry.get("line")
         side, count, reach = entry.get("side"), entry.get("count"), entry.get("reach")
-        known = side in {"before", "after"}
+        known = side in SIDES
         if tensor and known and _is_count(count) and _is_count(reach) and _is_count(line):
             yield Breach(tensor, str(side), count, reach, file, line)
 

@@ -31,6 +31,9 @@ _MAX_REASON = 500
 # What reading a wrong description raises, in Python or in torch.
 _WRONG = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
+# The imaginary part of a conjugate is a negated view; other dtypes have none.
+_NEGATED = (torch.float16, torch.float32, torch.float64)
+
 Node = dict[str, Any]
 
 # Quantised dtypes need more than bytes, and such tensors are refused when packing.
@@ -146,6 +149,8 @@ class _Reader:
         if node["conj"]:
             tensor = tensor.conj()
         if node["neg"]:
+            if not (tensor.is_complex() or tensor.dtype in _NEGATED):
+                raise wire.WireError(f"a tensor of {tensor.dtype} is said to be negated")
             tensor = torch._neg_view(tensor)  # noqa: SLF001 - the only maker of such views
         if node["grad"]:
             tensor.requires_grad_()

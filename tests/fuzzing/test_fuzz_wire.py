@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import os
 import struct
 from collections import namedtuple
 from typing import Any
@@ -18,7 +16,7 @@ from pytest_tritonverify import outcomes, supervision
 from pytest_tritonverify.accuracy import Rules
 from pytest_tritonverify.comparison import Parcel, compare
 from pytest_tritonverify.evidence import observations
-from pytest_tritonverify.execution import tensors, wire
+from pytest_tritonverify.execution import tensors, unpacking, wire
 from pytest_tritonverify.reported import RunFacts
 from tests.support.fuzzing import damaged, damaged_bytes, fuzzed, values
 
@@ -45,7 +43,7 @@ TENSOR = st.fixed_dictionaries(
     {
         "k": st.just("tensor"),
         "s": SMALL,
-        "dtype": st.sampled_from(["float32", "int64", "bool", "complex64", "float8_e4m3fn", "x"]),
+        "dtype": st.sampled_from([*sorted(unpacking._DTYPES), "float32", "bool", "qint8", "x"]),
         "off": SMALL,
         "shape": st.lists(SMALL, max_size=3),
         "stride": st.lists(SMALL, max_size=3),
@@ -170,6 +168,17 @@ def test_facts_of_a_run(told: dict[str, Any]) -> None:
 
 
 PLACE = {"file": "f.py", "line": 3}
+ENTRY = {**PLACE, "name": "forward", "digest": "ab", "wrappers": []}
+ENTRY_FACTS = {
+    "own_class": True,
+    "bound_on_instance": [],
+    "forward": ENTRY,
+    "call": None,
+    "is_module": True,
+    "call_is_torchs": True,
+    "hooks": [],
+    "threads": 1,
+}
 OBSERVED: dict[str, Any] = {
     "launches": [
         {
@@ -185,38 +194,45 @@ OBSERVED: dict[str, Any] = {
         }
     ],
     "launch_count": 1,
-    "operators": [],
-    "contents": {},
+    "operators": [
+        {"name": "aten.add", **PLACE, "on": ["input"], "reorders": False, "count": 1},
+    ],
+    "contents": {
+        "0:x": {"kind": "odd", "digest": "ab", "tensor": "x", "kernel": "k", **PLACE},
+    },
     "outputs": [{"path": "output", "marks": ["kernel"], "odd": None}],
-    "events": [],
-    "before": {"forward": None},
-    "after": {"forward": None},
-    "changed": {"import": [], "build": [], "forward": []},
+    "events": [{"kind": "unexplained", "tensor": "x", "where": "here", **PLACE}],
+    "before": ENTRY_FACTS,
+    "after": ENTRY_FACTS,
+    "changed": {"import": [], "build": [], "forward": ["torch.empty"]},
     "launcher_intact": True,
     "seconds": 0.1,
-    "native": {},
-    "device_kernels": None,
+    "native": [{"name": "aten::add", "count": 2}],
+    "device_kernels": [{"name": "k", "count": 1}],
     "problem": None,
     "calls": 3,
     "broke_off": None,
 }
+READERS = (
+    observations.Observation.of,
+    observations.Replay.of,
+    observations.Endurance.of,
+    observations.broke_off,
+)
 
 
 @fuzzed
 @given(damaged(OBSERVED) | values)
 def test_observations(told: Any) -> None:
-    for read in (
-        observations.Observation.of,
-        observations.Replay.of,
-        observations.Endurance.of,
-        observations.operators_of,
-        observations.broke_off,
-    ):
+    for read in (*READERS, observations.operators_of):
         with contextlib.suppress(observations.ObservationError, LookupError):
             read(told)
 
 
 def test_the_corpus_is_right_before_it_is_damaged() -> None:
-    assert not math.isnan(len(outcomes.digests(PACKED.spec, PACKED.fd)))
-    assert os.fstat(PACKED.fd).st_size > 0
+    assert len(outcomes.digests(PACKED.spec, PACKED.fd)) > 3
     assert RunFacts.of(FACTS).breaches
+    assert RunFacts.of(FACTS).strays
+    for read in READERS:
+        read(OBSERVED)
+    assert observations.operators_of(OBSERVED["operators"])

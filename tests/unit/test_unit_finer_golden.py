@@ -40,7 +40,7 @@ def test_floats_are_rounded_once_to_the_dtype_that_the_output_has() -> None:
 def test_everything_else_stays_the_references_own() -> None:
     index, flag, other = torch.tensor([3]), torch.tensor([True]), torch.ones(2)
     own = {"i": index, "f": flag, "o": other, "c": torch.ones(1), "t": "text", "n": None}
-    finer = {
+    finer: dict[str, Any] = {
         "i": torch.tensor([4]),
         "f": torch.tensor([False]),
         "o": torch.ones(3).double(),
