@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test fuzz test-torch-npu ascend-lane lint clean
+.PHONY: verify test types suite fuzz test-torch-npu ascend-lane lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -12,7 +12,13 @@ verify: $(VENV)/.installed
 test: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory -j2 types suite
+
+# At the same time: the types need one core, and at its end the suite has no work for all.
+types: $(VENV)/.tested
 	$(BIN)/mypy
+
+suite: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist=loadfile
 
 # Minutes of damaged and made-up input for everything that reads what others have written.

@@ -126,7 +126,7 @@ class CaseExamination:
             observation=self._read(Observation.of, observed.message.get("observed")),
             observed=self._digests(observed),
             marks=(self._marks[0], self._marks[1], self._marks[2], self._marks[3]),
-            interpreted=self._all.device == "cpu",
+            interpreted=self._all.processes.device == "cpu",
             plain=plain,
         )
         self._replay(evidence)
@@ -296,7 +296,7 @@ class CaseExamination:
     def _first_call_on_variant(self) -> Answer | None:
         """Run the other values in a process of their own; None where that fails."""
         assert self._variant is not None  # noqa: S101 - its golden has been compared
-        process = self._all.fresh()
+        process = self._all.processes.candidate()
         try:
             return self._asked(process, {"op": "run", "case": self._variant[0]}, self._variant[1])
         except Failure:
@@ -343,7 +343,8 @@ class CaseExamination:
 
     def _nonsense(self, error: Exception) -> Failure:
         self._all.close()
-        text = f"{self._all.pair.implementation.name}'s process sent no proper answer: {error}"
+        name = self._all.processes.pair.implementation.name
+        text = f"{name}'s process sent no proper answer: {error}"
         return Failure(IMPLEMENTATION, "NoObservation", text, "transfer")
 
     def not_examined(self, failure: Failure) -> Finding:

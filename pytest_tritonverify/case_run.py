@@ -192,7 +192,7 @@ class CaseRun:
             candidate.post(request, inputs.fd)
             return self._take(candidate.result(self._deadline, self._budget))
 
-        repeats = Repeats(self._judge.device, digests)
+        repeats = Repeats(self._judge.processes.device, digests)
         repeats.add_first(first.outcome)
         repeats.make(settings.stress, run, self._drop)
         return repeats
@@ -231,7 +231,7 @@ class CaseRun:
         self, record: CaseRecord, attempt: Attempt, inputs: Answer, golden: Answer
     ) -> CaseRecord:
         """Find out whether a case fails, or strays, only because undefined lanes hold no zeros."""
-        zeros = self._judge.new_candidate("zero")
+        zeros = self._judge.processes.candidate(masked_lanes="zero")
         facts, again = attempt.facts, None
         passes = False
         try:

@@ -16,6 +16,7 @@ from pytest_tritonverify.benchmark import items as benchmark_items
 from pytest_tritonverify.cli_options import add_benchmark_options, add_verify_options
 from pytest_tritonverify.cli_pytest import measuring_options, run_pytest, verifying_options
 from pytest_tritonverify.degeneration import command
+from pytest_tritonverify.html_report import command as html_command
 from pytest_tritonverify.results import names
 from pytest_tritonverify.workflow import command as workflow_command
 
@@ -64,6 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     compare_command.add_options(compare)
     workflow_command.register(commands)
+    html_command.register(commands)
     options = parser.parse_args(arguments)
     if hasattr(options, "run"):
         return workflow_command.run(options)

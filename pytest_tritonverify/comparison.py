@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -26,12 +26,12 @@ from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
 from pytest_tritonverify.assurance import Assurance, Strict, assured, weak_cases
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
-from pytest_tritonverify.explaining import Explanation, explain
+from pytest_tritonverify.explaining import Explanation, explain, spectra
 from pytest_tritonverify.finer_golden import OWN
 from pytest_tritonverify.reported import RunFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.strictness.limits import StrictLimits
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytest_tritonverify")
 
 _NOTHING_KNOWN = RunFacts()
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class Strictness:
 class Comparison:
     """The verdict on one case: on its outputs, and on the inputs that both sides changed.
 
-    `scrutinies` holds what was found beyond the standard, by the output's path;
-    `golden_precision` says what the golden was computed in.
+    `scrutinies` holds what was found beyond the standard, `errors` how large the errors are, by the
+    output's path. `golden_precision` says what the golden was computed in.
     """
 
     outputs: tuple[OutputVerdict, ...]
@@ -103,6 +104,7 @@ class Comparison:
     explanations: dict[str, Explanation]
     scrutinies: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
     golden_precision: str = OWN
+    errors: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -125,6 +127,7 @@ class Comparison:
             "metrics": dict(output.metrics) if output.metrics else None,
             "diagnosis": explanation.diagnosis.to_json() if explanation else None,
             "strictness": self.scrutinies.get(output.path),
+            "errors": self.errors.get(output.path),
         }
 
 
@@ -186,7 +189,9 @@ def compare(
     pairs = _pairs(expected, got, call)
     if failed:
         tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
-        explanations = _explained(outputs, pairs, tensors_in, facts)
+        explanations = _unless_it_fails(lambda: explain(outputs, pairs, tensors_in, facts))
+    errors = {path: explanation.errors for path, explanation in explanations.items()}
+    errors |= _unless_it_fails(lambda: spectra(outputs, pairs))
     # The gates ask by how much the reference's own output errs.
     held = _pairs(own, got, call) if refined and strictness is not None else pairs
     beyond = _beyond_the_standard(outputs, held, cautions, strictness)
@@ -200,6 +205,7 @@ def compare(
         explanations=explanations,
         scrutinies=beyond.scrutinies,
         golden_precision=finer.precision if finer is not None and refined else OWN,
+        errors=errors,
     )
 
 
@@ -226,17 +232,12 @@ def _beyond_the_standard(
     return assured(outputs, pairs, cautions, strict)
 
 
-def _explained(
-    outputs: Sequence[OutputVerdict],
-    pairs: dict[str, tuple[Any, Any]],
-    inputs: list[torch.Tensor],
-    facts: RunFacts,
-) -> dict[str, Explanation]:
-    """Explain failing outputs; a fault in the attempt must not cost the verdict."""
+def _unless_it_fails(describe: Callable[[], dict[str, _Said]]) -> dict[str, _Said]:
+    """Describe outputs; a fault in the attempt must not cost the verdict."""
     try:
-        return explain(outputs, pairs, inputs, facts)
+        return describe()
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        logger.warning("a failing output could not be explained: %s", error, exc_info=True)
+        logger.warning("an output could not be explained: %s", error, exc_info=True)
         return {}
 
 

@@ -8,14 +8,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import ascend, detection, starting
+from pytest_tritonverify import ascend, detection
 from pytest_tritonverify.catalogue import Catalogue
 from pytest_tritonverify.execution.devices import DEVICES, Device
 from pytest_tritonverify.execution.host import Host, HostConfig, HostError
 from pytest_tritonverify.judge import PairJudge
 from pytest_tritonverify.own_cache import VARIABLE as CACHE_VARIABLE
 from pytest_tritonverify.own_cache import own_cache as own_cache_folder
-from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Failure, Process
+from pytest_tritonverify.pair_processes import PairProcesses
+from pytest_tritonverify.supervision import VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,15 +147,30 @@ class Engine:
             raise HostError(problem)
         return self.host.spawn(start)
 
-    def _process(self, start: Message, side: str, label: str) -> Process:
-        return Process(lambda: self.spawn(start), side, label, self.device.name)
+    def processes(
+        self, pair: Pair, settings: Settings | None = None, cache: str | None = None
+    ) -> PairProcesses:
+        """Return what makes a pair's processes; the one for its task is shared.
+
+        Args:
+            pair: the pair.
+            settings: what it goes by instead of the session's settings.
+            cache: folder that its own processes take for Triton's cache; None for the session's.
+        """
+        extra = _with_cache(cache)
+        return PairProcesses(
+            pair,
+            settings or self._settings,
+            self.device.name,
+            lambda start: self.spawn({**start, **extra}),
+            self._reference(pair),
+        )
 
     def _ask_for_cases(self, pair: Pair) -> dict[str, Any]:
         """List a task's cases in a worker of its own; for real where fake tensors won't do."""
-        start = starting.describe(pair, self._settings, self.device.name)
         answer: dict[str, Any] = {}
         for fake in (True, False):
-            process = self._process(start, REFERENCE, pair.task.name)
+            process = self._alone(pair).describe()
             try:
                 process.post({"op": "describe", "fake": fake})
                 deadline = time.monotonic() + self._settings.timeout
@@ -216,18 +232,14 @@ class Engine:
             cache: folder that the implementation's processes take for Triton's cache; None for
                 the session's.
         """
-        extra = _with_cache(cache)
-        spawn = (lambda start: self.spawn({**start, **extra})) if extra else self.spawn
-        return PairJudge(pair, settings, self.device.name, self._reference(pair), spawn)
+        return PairJudge(self.processes(pair, settings, cache))
 
     def judge(self, pair: Pair) -> PairJudge:
         """Return the pair's judge, making it where there is none."""
         if not self._judges and not self._settings.in_process:
             self._import_torch_ahead()
         if pair.implementation not in self._judges:
-            self._judges[pair.implementation] = PairJudge(
-                pair, self._settings, self.device.name, self._reference(pair), self.spawn
-            )
+            self._judges[pair.implementation] = PairJudge(self.processes(pair))
         return self._judges[pair.implementation]
 
     def benchmark(self, pair: Pair) -> PairBenchmark:
@@ -243,9 +255,7 @@ class Engine:
             if implementation != pair.implementation:
                 other.close()
         if pair.implementation not in self._benchmarks:
-            self._benchmarks[pair.implementation] = PairBenchmark(
-                pair, self._settings, self.device.name, self._reference(pair), self.spawn
-            )
+            self._benchmarks[pair.implementation] = PairBenchmark(self.processes(pair))
         return self._benchmarks[pair.implementation]
 
     def last_cause(self, pair: Pair) -> BaseException | None:
@@ -255,13 +265,16 @@ class Engine:
 
     def _reference(self, pair: Pair) -> Process:
         """Return the task's worker; the one of another task ends, as it holds all its inputs."""
-        start = starting.reference(pair, self._settings, self.device.name)
-        key = (pair.task, start["standin"])
+        alone = self._alone(pair)
+        key = (pair.task, alone.standin)
         if key not in self._references:
             for process in self._references.values():
                 process.close()
-            self._references = {key: self._process(start, REFERENCE, pair.task.name)}
+            self._references = {key: alone.reference()}
         return self._references[key]
+
+    def _alone(self, pair: Pair) -> PairProcesses:
+        return PairProcesses(pair, self._settings, self.device.name, self.spawn)
 
     def release(self, pair: Pair) -> None:
         """End the processes of an implementation; its judge remembers the time it has used."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.case_examination import CaseExamination
 from pytest_tritonverify.evidence.report import (
     ERROR,
@@ -22,15 +21,13 @@ from pytest_tritonverify.evidence.report import (
     merged,
 )
 from pytest_tritonverify.evidence.sources import Sources
-from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
+from pytest_tritonverify.supervision import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.discovery import Pair
-    from pytest_tritonverify.execution.wire import Message
-    from pytest_tritonverify.settings import Settings
+    from pytest_tritonverify.pair_processes import PairProcesses
 
 _NO_FIXED_PLAIN: Mapping[int, Mapping[str, str] | None] = {}
 
@@ -39,39 +36,17 @@ class ExecutionExamination:
     """Examines the cases of one pair.
 
     Args:
-        pair: the pair.
-        settings: the session's settings.
-        device: name of the device that implementations run on.
-        reference: the task's worker, which the session may share.
-        spawn: starts a worker from a start request.
+        processes: makes the pair's processes.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        device: str,
-        reference: Process,
-        spawn: Callable[[Message], Any],
-    ) -> None:
-        self.pair = pair
-        self._settings = settings
-        self.device = device
-        self.reference = reference
-        self.sources = Sources(pair.implementation)
-        self._spawn = spawn
-        self.observer = self._process("observer")
-        self.plain = self._process("candidate")
+    def __init__(self, processes: PairProcesses) -> None:
+        self.processes = processes
+        self._settings = processes.settings
+        self.sources = Sources(processes.pair.implementation)
+        self.reference = processes.shared
+        self.observer = processes.observer()
+        self.plain = processes.candidate()
         self.choose = random.SystemRandom()
-
-    def fresh(self) -> Process:
-        """Return a process in which nothing has run; the caller closes it."""
-        return self._process("candidate")
-
-    def _process(self, role: str) -> Process:
-        start = starting.candidate(self.pair, self._settings, self.device, role=role)
-        name = self.pair.implementation.name
-        return Process(lambda: self._spawn(start), IMPLEMENTATION, name, self.device)
 
     def run(
         self,
@@ -108,10 +83,8 @@ class ExecutionExamination:
         finally:
             self.close()
         if self.sources.changed:
-            text = (
-                f"{self.pair.implementation.name} was changed while it was judged, so nobody knows "
-                "what ran; run it again"
-            )
+            name = self.processes.pair.implementation.name
+            text = f"{name} was changed while it was judged, so nobody knows what ran; run it again"
             findings = [Finding("file_changed", ERROR, text, 1)]
         return ExecutionReport(merged(findings), tuple(cases), time.monotonic() - started)
 

@@ -18,6 +18,7 @@ from pytest_tritonverify.forensics import (
     render,
 )
 from pytest_tritonverify.forensics.failing import failing_by
+from pytest_tritonverify.forensics.spectrum import bounds_of, spectrum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.reported import RunFacts
 
 Pairs = dict[str, tuple[torch.Tensor, torch.Tensor]]
+_TOLERANT = ("eco_open_source", "float_compute")
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ class Explanation:
     Attributes:
         diagnosis: where and why.
         picture: the share of failing elements over the output as text; empty where it says little.
+        errors: how large the errors are, as `spectrum` returns it.
     """
 
     diagnosis: Diagnosis
     picture: str
+    errors: dict[str, Any]
 
     def lines(self) -> list[str]:
         """Return the lines of a failure text."""
@@ -82,7 +86,31 @@ def explain(
             launches=launches,
             masked_loads=masked_loads,
         )
-        found[output.path] = Explanation(diagnose(case), heat_map(case))
+        bounds = bounds_of(output.category, golden.dtype, output.metrics)
+        errors = spectrum(golden, actual, bounds, case.survey.positions)
+        found[output.path] = Explanation(diagnose(case), heat_map(case), errors)
+    return found
+
+
+def spectra(
+    outputs: Iterable[OutputVerdict], pairs: Mapping[str, tuple[Any, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Measure the errors of outputs that pass though they differ from the golden, by path.
+
+    Only rules with a tolerance for floats: what passes another one differs in nothing worth a look.
+
+    Args:
+        outputs: the verdicts.
+        pairs: golden and actual value by path.
+    """
+    found = {}
+    for output in outputs:
+        if not output.passed or not output.metrics.get("max_abs_diff"):
+            continue
+        golden, actual = pairs.get(output.path, (None, None))
+        if output.category in _TOLERANT and _comparable(golden, actual):
+            bounds = bounds_of(output.category, golden.dtype, output.metrics)
+            found[output.path] = spectrum(golden, actual, bounds)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import discovery, terminal
+from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.startup import WORKER_KEY
 
@@ -29,6 +30,7 @@ class ActiveHooks:
         self._config = config
         self._session = session
         self._judging = False
+        self._page_problem: str | None = None
 
     # Collection
 
@@ -90,6 +92,7 @@ class ActiveHooks:
         self._judging = not any(getattr(self._config.option, name, False) for name in dry)
         if not self._judging or self._session.ledger is None:
             return
+        run_page.clear(self._session)
         for file in _ours(session.items):
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
@@ -176,6 +179,8 @@ class ActiveHooks:
         """End all processes and write the results, before other reports ask for them."""
         interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
         self._session.close(interrupted=interrupted)
+        if self._judging:
+            self._page_problem = run_page.write(self._session)
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[WORKER_KEY] = self._session.clocks
         yield
@@ -197,6 +202,7 @@ class ActiveHooks:
             by_command = str(self._config.inipath) == os.devnull
             terminal.summary(self._session, terminalreporter, full_paths=by_command)
             terminal.github_summary(self._session, terminalreporter)
+            terminal.html_page(self._session, self._page_problem, terminalreporter)
 
 
 class WithoutConfigFile:

@@ -4,70 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.case_run import CaseRun
 from pytest_tritonverify.examination import ExecutionExamination
-from pytest_tritonverify.probe.probing import HiddenState
+from pytest_tritonverify.probe.probing import Probe
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
-from pytest_tritonverify.supervision import IMPLEMENTATION, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.evidence.report import ExecutionReport
-    from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
+    from pytest_tritonverify.pair_processes import PairProcesses
     from pytest_tritonverify.reported import RunFacts
-    from pytest_tritonverify.settings import Settings
 
 
 class PairJudge:
     """Judges the cases of one pair, in any order.
 
     Args:
-        pair: the pair.
-        settings: the session's settings.
-        device: name of the device that implementations run on.
-        reference: the task's worker, which the session may share between implementations.
-        spawn: starts a worker from a start request.
+        processes: makes the pair's processes.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        device: str,
-        reference: Process,
-        spawn: Callable[[Message], Any],
-    ) -> None:
-        self.pair = pair
-        self.settings = settings
-        self.device = device
-        self.reference = reference
-        self._spawn = spawn
-        self.candidate = self.new_candidate(settings.masked_lanes)
+    def __init__(self, processes: PairProcesses) -> None:
+        self.processes = processes
+        self.pair = processes.pair
+        self.settings = processes.settings
+        self.reference = processes.shared
+        self.candidate = processes.candidate()
         self._spent = 0.0
-        self._state = HiddenState(settings, device, spawn)
+        self._probed: CheckRecord | None = None
         # Now, before the implementation runs: it reads the file that could change itself.
-        self._examination = ExecutionExamination(pair, settings, device, reference, spawn)
+        self._examination = ExecutionExamination(processes)
         self._outcomes: dict[int, dict[str, str] | None] = {}
         self._expired_by: int | None = None
         self.last_cause: BaseException | None = None
-
-    def new_candidate(self, masked_lanes: str) -> Process:
-        """Return a process for the implementation, which starts when it is needed.
-
-        Args:
-            masked_lanes: what undefined lanes hold on Triton's interpreter.
-        """
-        start = starting.candidate(self.pair, self.settings, self.device, masked_lanes=masked_lanes)
-        return Process(
-            lambda: self._spawn(start), IMPLEMENTATION, self.pair.implementation.name, self.device
-        )
 
     def run_case(
         self, case_idx: int, entry: CaseEntry, total: int, item_timeout: float | None
@@ -104,8 +77,11 @@ class PairJudge:
         Args:
             item_timeout: seconds that this may take; None leaves the pair's limit.
         """
-        with self._timed(item_timeout) as deadline:
-            return self._state.record(self.pair, self.reference, deadline)
+        if self._probed is None:
+            with self._timed(item_timeout) as deadline:
+                found = Probe(self.processes).run(deadline)
+            self._probed = found.check(str(self.pair.implementation))
+        return self._probed
 
     def examine(self, entries: Sequence[CaseEntry], item_timeout: float | None) -> ExecutionReport:
         """Examine the implementation at work, on all cases, in processes of its own.
@@ -151,7 +127,8 @@ class PairJudge:
         Args:
             facts: what is known of the run; None where its process died.
         """
-        if self.device != "cpu" or self.settings.masked_lanes != "poison" or not self.time_left:
+        interpreted = self.processes.device == "cpu"
+        if not interpreted or self.settings.masked_lanes != "poison" or not self.time_left:
             return False
         return facts is None or bool(facts.undefined_loads)
 

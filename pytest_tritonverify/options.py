@@ -52,6 +52,7 @@ _PLAIN_INI = (
     "stress",
     "trials",
     "guard_bands",
+    "html",
 )
 
 
@@ -176,6 +177,11 @@ def add_options(parser: pytest.Parser) -> None:
         "it names one)",
         action="store_const",
         const=True,
+    )
+    add(
+        "html",
+        "Write one HTML page about all pairs of the run, which needs nothing beside it",
+        metavar="FILE",
     )
     add(
         "allow-conftest",

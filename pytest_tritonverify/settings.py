@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import Selection
+from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Settings:
         interpreter_jobs: processes over which a long launch is spread on the CPU.
         in_process: run everything in the judge, for debuggers.
         github_summary: file to which the outcome is appended in Markdown; None for none.
+        html: where the page about all pairs goes; None for none.
         allow_conftest: let pytest load conftest files and ini files below the dirs.
         fresh_cache: compile into an empty Triton cache of this run's own.
         keep_cache: keep that cache.
@@ -106,6 +108,7 @@ class Settings:
     interpreter_jobs: int = field(default_factory=_cores)
     in_process: bool = False
     github_summary: Path | None = None
+    html: Path | None = None
     allow_conftest: bool = False
     fresh_cache: bool = False
     keep_cache: bool = False
@@ -131,16 +134,9 @@ class Settings:
         Raises:
             SettingsError: a value is impossible.
         """
-
-        def given(name: str) -> Any:
-            value = option(f"verify_{name}")
-            return ini(f"verify_{name}") if value in (None, []) else value
-
+        given = Given(option, ini, cwd, ini_folder)
         dirs = option("verify_dir") or ini("verify_dirs") or []
         timeout = given("timeout") or DEFAULT_TIMEOUT
-        output = option("verify_output")
-        if not output and ini("verify_output"):
-            output = ini_folder / ini("verify_output")
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
@@ -155,7 +151,7 @@ class Settings:
             stress=_runs("stress", given("stress") or 1),
             trials=_runs("trials", given("trials") or 1),
             guard_bands=_choice("guard_bands", given("guard_bands") or "on", GUARD_BANDS_CHOICES),
-            output=(cwd / output).absolute() if output else None,
+            output=given.file("output"),
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
                 "degeneration", given("degeneration") or "strict", DEGENERATION_CHOICES
@@ -173,11 +169,12 @@ class Settings:
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
+            html=given.file("html"),
             # Not from an ini file: one below a verify dir could allow itself.
             allow_conftest=bool(option("verify_allow_conftest")),
             fresh_cache=bool(given("fresh_cache")),
             keep_cache=bool(given("keep_cache")),
-            benchmark=_benchmark(option, ini, cwd, ini_folder),
+            benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
         ).checked()
 
@@ -192,6 +189,8 @@ class Settings:
                 "--verify-cache-ab compares the Triton cache in use with an empty one, and with "
                 "--verify-fresh-cache both are empty: leave one of them out"
             )
+        if self.html is not None and self.html.is_dir():
+            raise SettingsError(f"--verify-html: {self.html} is a folder; name a file in it")
         if self.cache_ab and self.in_process:
             raise SettingsError(
                 "--verify-cache-ab needs new processes for another Triton cache, and with "
@@ -200,20 +199,17 @@ class Settings:
         return self
 
 
-def _benchmark(
-    option: Callable[[str], Any], ini: Callable[[str], Any], cwd: Path, ini_folder: Path
-) -> BenchmarkWishes | None:
-    given = option("verify_benchmark")
-    if not (ini("verify_benchmark") if given is None else given):
+def _benchmark(given: Given) -> BenchmarkWishes | None:
+    if not given("benchmark"):
         for name in ("save", "compare"):
-            if option(f"verify_{name}") is not None:
+            if given.option(f"verify_{name}") is not None:
                 raise SettingsError(f"--verify-{name} takes effect with --benchmark")
         return None
     # Not at the top: most runs measure nothing.
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
 
     try:
-        return BenchmarkWishes.load(option, ini, cwd, ini_folder)
+        return BenchmarkWishes.load(given)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

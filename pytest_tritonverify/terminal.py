@@ -150,6 +150,14 @@ def github_summary(session: VerifySession, reporter: Any) -> None:
         reporter.write_line(f"warning: {problem}")
 
 
+def html_page(session: VerifySession, problem: str | None, reporter: Any) -> None:
+    """Say where the page about the run is, or why there is none."""
+    if problem is not None:
+        reporter.write_line(f"warning: {problem}")
+    elif session.settings.html is not None:
+        reporter.write_line(f"page: {_short(session.settings.html, session.activation.cwd)}")
+
+
 def _aligned(cell: str, width: int, column: int) -> str:
     numeric = 2 <= column <= 4  # noqa: PLR2004 - cases, passed, seconds
     return cell.rjust(width) if numeric else cell.ljust(width)

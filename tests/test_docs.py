@@ -239,6 +239,7 @@ _PACKAGES_WITH_A_PAGE = (
     "degeneration",
     "evidence",
     "forensics",
+    "html_report",
     "interpreter",
     "observing",
     "probe",

@@ -15,7 +15,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-CHUNK = 1 << 18
+CHUNK = 1 << 19
 """Numbers per piece: large enough to hide call overheads, small enough to stay in a cache."""
 
 MOST_THREADS = 3
@@ -96,7 +96,7 @@ def chunk_pairs(
         golden: Any strided tensor.
         actual: A tensor of the same shape; dtype and strides may differ, but both are complex or
             neither is.
-        size: Most numbers of a piece; even.
+        size: Most numbers of a piece; even. Strided tensors are given in halves.
         span: Only the pieces that start at or after the first and before the second number; all
             where it is None.
 
@@ -109,6 +109,9 @@ def chunk_pairs(
     golden, actual = _numbers(golden), _numbers(actual)
     if golden.is_contiguous() and actual.is_contiguous():
         golden, actual = golden.view(-1), actual.view(-1)
+    else:
+        # Copies of a piece take room beside its temporaries.
+        size = max(size // 4 * 2, 2)
     for start, left, right in _pieces(golden, actual, 0, size, span or (0, golden.numel())):
         yield Chunk(
             start,

@@ -24,7 +24,7 @@ from .ulp import ulp
 from .verdict import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from .floats import Elements
 
@@ -90,7 +90,9 @@ class EcosystemTally:
 
     def _excess(self, elements: Elements) -> Peaks:
         """Return what of the differences the relative part of the tolerance leaves, rounded."""
-        excess, share = elements.golden.abs(), self.limits.rtol * _CERTAIN
+        golden, share = elements.golden, self.limits.rtol * _CERTAIN
+        excess = elements.workspace.take("excess", golden.numel(), golden.dtype)
+        torch.abs(golden, out=excess)
         return Peaks.of(torch.sub(elements.difference.values, excess, alpha=share, out=excess))
 
     def _raise_greatest(self, elements: Elements) -> None:
@@ -98,11 +100,13 @@ class EcosystemTally:
         if elements.greatest == 0 or elements.greatest < self._max_rounded:
             return
         self._max_rounded = greater(self._max_rounded, elements.greatest)
-        golden, actual = elements.golden, elements.actual
+        sides = elements.golden, elements.actual
+        found: Iterable[Sequence[torch.Tensor]] = [sides]
         if math.isfinite(elements.greatest):
-            golden, actual = elements.difference.around(elements.greatest, golden, actual)
-        exact = float(_exact_difference(golden.to(torch.float64), actual).max())
-        self._max_abs_diff = greater(self._max_abs_diff, exact)
+            found = elements.difference.around(elements.greatest, *sides)
+        for golden, actual in found:
+            exact = float(_exact_difference(golden.to(torch.float64), actual).max())
+            self._max_abs_diff = greater(self._max_abs_diff, exact)
 
     def _evaluate_all(self, elements: Elements, chosen: Iterable[Block]) -> None:
         for block in chosen:

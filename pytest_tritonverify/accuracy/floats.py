@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -14,6 +14,7 @@ from .dtypes import dtype_name, same_bits
 from .limits import CAST_BOUNDS
 from .nonfinite import NonFinite, all_finite, non_finite
 from .peaks import Peaks
+from .workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ class Elements:
             shows as infinity or NaN here. One in a placeholder, which no rule objects to.
         original: The implementation's values before the cast, in any dtype.
         difference: `|actual - golden|`, rounded; overflow of the subtraction shows as infinity.
+        workspace: Memory for what a rule makes of them.
         placeholders: How many elements are none.
     """
 
@@ -49,6 +51,7 @@ class Elements:
     actual: torch.Tensor
     original: torch.Tensor
     difference: Peaks
+    workspace: Workspace
     placeholders: int = 0
 
     @property
@@ -104,9 +107,9 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     """
 
     def scan(pieces: Iterator[Chunk]) -> tuple[FloatTally, NonFinite]:
-        part, found = tally.fresh(), NonFinite()
+        part, found, workspace = tally.fresh(), NonFinite(), Workspace()
         for piece in pieces:
-            take_in(piece, part, found)
+            take_in(piece, part, found, workspace)
         return part, found
 
     nonfinite = NonFinite()
@@ -116,7 +119,7 @@ def scan_floats(golden: torch.Tensor, actual: torch.Tensor, tally: FloatTally) -
     return nonfinite
 
 
-def take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
+def take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite, workspace: Workspace) -> None:
     """Feed a rule with one piece; see `scan_floats`."""
     start, golden, actual = piece
     same_dtype = golden.dtype == actual.dtype
@@ -124,7 +127,7 @@ def take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
         values = measurable(golden)
         tally.add_equal(values, nonfinite.add_equal(values))
         return
-    elements = _elements(start, golden, actual)
+    elements = _elements(start, golden, actual, workspace)
     # NaN and infinities on either side leave one of the two among the differences; only a cast
     # may lose them.
     if not math.isfinite(elements.greatest) or not (same_dtype or all_finite(elements.original)):
@@ -134,16 +137,21 @@ def take_in(piece: Chunk, tally: FloatTally, nonfinite: NonFinite) -> None:
         tally.add(elements)
 
 
-def _elements(start: int, golden: torch.Tensor, actual: torch.Tensor) -> Elements:
+def _elements(
+    start: int, golden: torch.Tensor, actual: torch.Tensor, workspace: Workspace
+) -> Elements:
     wide = torch.float64 if golden.dtype == torch.float64 else torch.float32
     original = measurable(actual)
     got = original if actual.dtype == golden.dtype else _cast(original, golden.dtype)
-    expected, got = golden.to(wide), got.to(wide)
-    return Elements(start, expected, got, original, _difference(expected, got))
+    expected = workspace.wide("golden", golden, wide)
+    got = workspace.wide("actual", got, wide)
+    difference = _difference(expected, got, workspace)
+    return Elements(start, expected, got, original, difference, workspace)
 
 
-def _difference(golden: torch.Tensor, actual: torch.Tensor) -> Peaks:
-    return Peaks.of(torch.sub(actual, golden).abs_())
+def _difference(golden: torch.Tensor, actual: torch.Tensor, workspace: Workspace) -> Peaks:
+    room = workspace.take("difference", golden.numel(), golden.dtype)
+    return Peaks.of(torch.sub(actual, golden, out=room).abs_())
 
 
 def _set_apart(elements: Elements, nonfinite: NonFinite, *, same_dtype: bool) -> Elements:
@@ -165,7 +173,8 @@ def _set_apart(elements: Elements, nonfinite: NonFinite, *, same_dtype: bool) ->
         golden,
         actual,
         elements.original,
-        _difference(golden, actual),
+        _difference(golden, actual, elements.workspace),
+        elements.workspace,
         places.numel(),
     )
 
@@ -201,35 +210,38 @@ def blocks(elements: Elements, chosen: torch.Tensor | None = None) -> Iterator[B
     """
     count = elements.golden.numel() if chosen is None else chosen.numel()
     for start in range(0, count, _BLOCK):
-        block = slice(start, min(count, start + _BLOCK))
-        if chosen is None:
-            yield Block(
-                range(block.start, block.stop),
-                elements.golden[block],
-                elements.actual[block],
-                elements.difference.values[block],
-            )
-        else:
-            indices = chosen[block]
-            yield Block(
-                indices,
-                elements.golden.index_select(0, indices),
-                elements.actual.index_select(0, indices),
-                elements.difference.values.index_select(0, indices),
-            )
+        at = slice(start, min(count, start + _BLOCK))
+        yield Block(elements, range(at.start, at.stop) if chosen is None else chosen[at])
 
 
-class Block(NamedTuple):
-    """Some of a run of elements; see `Elements`.
+@dataclass(frozen=True)
+class Block:
+    """Some of a run of elements.
 
     Attributes:
-        indices: Their offsets in the run.
-        golden: Shape `[m]`, m at most 2^14.
-        actual: Shape `[m]`.
-        difference: Shape `[m]`.
+        elements: The run.
+        indices: Their offsets in it, m at most 2^14.
     """
 
+    elements: Elements
     indices: torch.Tensor | range
-    golden: torch.Tensor
-    actual: torch.Tensor
-    difference: torch.Tensor
+
+    @property
+    def golden(self) -> torch.Tensor:
+        """See `Elements`, shape `[m]`."""
+        return self._of(self.elements.golden)
+
+    @property
+    def actual(self) -> torch.Tensor:
+        """See `Elements`, shape `[m]`."""
+        return self._of(self.elements.actual)
+
+    @property
+    def difference(self) -> torch.Tensor:
+        """See `Elements`, shape `[m]`."""
+        return self._of(self.elements.difference.values)
+
+    def _of(self, values: torch.Tensor) -> torch.Tensor:
+        if isinstance(self.indices, range):
+            return values[self.indices.start : self.indices.stop]
+        return values.index_select(0, self.indices)

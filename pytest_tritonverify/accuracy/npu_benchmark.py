@@ -27,6 +27,7 @@ from .verdict import Finding
 
 if TYPE_CHECKING:
     from .floats import Elements
+    from .workspace import Workspace
 
 
 class _Measured(NamedTuple):
@@ -85,19 +86,26 @@ class NpuBenchmarkTally:
         self._total += elements.count
         self._matched += elements.count
         self._max_abs_diff = greater(self._max_abs_diff, elements.greatest)
-        measured = self._measure(elements.golden, elements.difference.values)
+        measured = self._measure(elements.golden, elements.difference.values, elements.workspace)
         self._relative_sums.append(float(measured.relative.sum(dtype=torch.float64)))
         small = self._indices_of_small(measured.magnitude)
         self._small += small.numel()
         # Where no other element comes near a bound, the small ones are all that is left to test.
-        for block in blocks(elements, small if self._clear(measured) else None):
+        clear = self._clear(measured, elements.workspace)
+        for block in blocks(elements, small if clear else None):
             self._evaluate(elements, block)
 
-    def _measure(self, golden: torch.Tensor, difference: torch.Tensor) -> _Measured:
-        magnitude = golden.abs()
-        relative = magnitude + MERE_EPSILON
+    def _measure(
+        self, golden: torch.Tensor, difference: torch.Tensor, workspace: Workspace
+    ) -> _Measured:
+        magnitude, relative, cap = (
+            workspace.take(purpose, golden.numel(), golden.dtype)
+            for purpose in ("magnitude", "relative", "cap")
+        )
+        torch.abs(golden, out=magnitude)
+        torch.add(magnitude, MERE_EPSILON, out=relative)
         torch.div(difference, relative, out=relative)
-        cap = (magnitude * self.cap.rtol).add_(self.cap.atol)
+        torch.mul(magnitude, self.cap.rtol, out=cap).add_(self.cap.atol)
         return _Measured(magnitude, difference, relative, cap)
 
     def _indices_of_small(self, magnitude: torch.Tensor) -> torch.Tensor:
@@ -105,16 +113,18 @@ class NpuBenchmarkTally:
             return torch.empty(0, dtype=torch.int64)
         return torch.nonzero(magnitude < self.limits.small_value_threshold).flatten()
 
-    def _clear(self, measured: _Measured) -> bool:
+    def _clear(self, measured: _Measured, workspace: Workspace) -> bool:
         """Tell whether all elements are within the cap and all relative errors below the bound."""
         if not float(measured.relative.max()) < self.limits.rel_threshold:
             return False
-        return float(torch.sub(measured.difference, measured.cap).max()) <= 0
+        cap = measured.cap
+        excess = workspace.take("excess", cap.numel(), cap.dtype)
+        return float(torch.sub(measured.difference, cap, out=excess).max()) <= 0
 
     def _evaluate(self, elements: Elements, block: Block) -> None:
         """Evaluate a block as the standard says."""
         limits = self.limits
-        measured = self._measure(block.golden, block.difference)
+        measured = self._measure(block.golden, block.difference, elements.workspace)
         magnitude, difference, relative, cap = measured
         small = magnitude < limits.small_value_threshold
         matches = torch.where(

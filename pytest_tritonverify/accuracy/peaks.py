@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from torch.utils.dlpack import from_dlpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+    import torch
+
+    _Floats = npt.NDArray[Any]
+    _Indices = npt.NDArray[np.intp]
 
 _ROW = 64
-_WORD = 8
+_ROWS_AT_ONCE = 256
 _WORTH_LISTING = 4
 """Up to one in so many is listed: to list more takes longer than to look at all numbers."""
 
@@ -45,43 +56,46 @@ class Peaks:
             Ascending int64 indices, or None where they are more than a quarter of the numbers.
         """
         chosen = self._rows_from(bound)
-        if chosen.numel() * 2 > self.tops.numel():
-            # A comparison that writes numbers, unlike one that makes a mask, is vectorised.
-            marks = torch.ge(self.values, bound, out=torch.empty_like(self.values))
-            if float(marks.sum()) * _WORTH_LISTING > marks.numel():
+        if chosen.size * 2 > self.tops.numel():
+            marks = _reaching(_array(self.values), bound)
+            if np.count_nonzero(marks) * _WORTH_LISTING > marks.size:
                 return None
-            return _indices_of(marks.bool())
-        found = torch.nonzero(_rows(self.values).index_select(0, chosen) >= bound)
-        return chosen.index_select(0, found[:, 0]) * _ROW + found[:, 1]
+            return from_dlpack(np.flatnonzero(marks))
+        row, column = np.nonzero(_reaching(_array(_rows(self.values))[chosen], bound))
+        return from_dlpack(chosen[row] * _ROW + column)
 
-    def around(self, bound: float, *others: torch.Tensor) -> list[torch.Tensor]:
-        """Return the elements of other tensors in the rows that reach a bound.
+    def around(self, bound: float, *others: torch.Tensor) -> Iterator[list[torch.Tensor]]:
+        """Yield the elements of other tensors in the rows that reach a bound.
 
         Args:
             bound: A number; it is rounded to the values' dtype.
             others: Contiguous tensors of shape `[n]`.
 
-        Returns:
-            Tensors of one shape, with the elements whose number is at or above the bound, and
-            some others.
+        Yields:
+            Tensors of one shape, of at most 2^14 elements where rows are short; together they hold
+            the elements whose number is at or above the bound, and some others.
         """
         chosen = self._rows_from(bound)
-        return [_rows(other).index_select(0, chosen) for other in others]
+        sides = [_array(_rows(other)) for other in others]
+        for start in range(0, chosen.size, _ROWS_AT_ONCE):
+            rows = chosen[start : start + _ROWS_AT_ONCE]
+            yield [from_dlpack(side[rows]) for side in sides]
 
-    def _rows_from(self, bound: float) -> torch.Tensor:
-        return torch.nonzero(self.tops >= bound).flatten()
+    def _rows_from(self, bound: float) -> _Indices:
+        return np.flatnonzero(_reaching(_array(self.tops), bound))
 
 
-def _indices_of(marks: torch.Tensor) -> torch.Tensor:
-    """Return where a contiguous mask of shape `[n]` is true, as ascending int64 indices.
+def _reaching(values: _Floats, bound: float) -> npt.NDArray[np.bool_]:
+    marks: npt.NDArray[np.bool_] = values >= values.dtype.type(bound)
+    return marks
 
-    Most marks are false: words of them are looked at first, a fraction of the steps.
+
+def _array(values: torch.Tensor) -> _Floats:
+    """View a tensor as an array: numpy's comparisons and searches take a third of torch's time.
+
+    DLPack works for builds of torch that were made for another numpy as well.
     """
-    if marks.numel() % _WORD:
-        return torch.nonzero(marks).flatten()
-    words = torch.nonzero(marks.view(torch.int64)).flatten()
-    found = torch.nonzero(marks.view(-1, _WORD).index_select(0, words))
-    return words.index_select(0, found[:, 0]) * _WORD + found[:, 1]
+    return np.from_dlpack(values)
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_tritonverify.benchmark import options
 from pytest_tritonverify.benchmark.measurement import MAX_SAMPLES, FailAction, PerfSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
+    from pytest_tritonverify.given import Given
 
 _DEFAULTS = PerfSettings()
 
@@ -33,35 +34,21 @@ class BenchmarkWishes:
     compare: str | None = None
 
     @classmethod
-    def load(
-        cls,
-        option: Callable[[str], Any],
-        ini: Callable[[str], Any],
-        cwd: Path,
-        ini_folder: Path,
-    ) -> BenchmarkWishes:
-        """Read the wishes; the arguments are those of `Settings.load`.
+    def load(cls, given: Given) -> BenchmarkWishes:
+        """Read the wishes.
 
         Raises:
             ValueError: a value is impossible; the text is for the user.
         """
-
-        def given(name: str) -> Any:
-            value = option(options.dest_of(name))
-            return ini(options.dest_of(name)) if value is None else value
-
-        output = option("verify_perf_output")
-        if not output and ini("verify_perf_output"):
-            output = ini_folder / ini("verify_perf_output")
         return cls(
             perf=_perf(given),
-            output=(cwd / output).absolute() if output else None,
-            save=option("verify_save"),
-            compare=option("verify_compare"),
+            output=given.file("perf_output"),
+            save=given.option("verify_save"),
+            compare=given.option("verify_compare"),
         )
 
 
-def _perf(given: Callable[[str], Any]) -> PerfSettings:
+def _perf(given: Given) -> PerfSettings:
     action = given("lock-frequency-fail-action") or _DEFAULTS.lock_frequency_fail_action
     if action not in options.FAIL_ACTIONS:
         raise ValueError(f"verify_lock_frequency_fail_action: {action!r} is neither warn nor error")
@@ -85,7 +72,7 @@ def _perf(given: Callable[[str], Any]) -> PerfSettings:
     )
 
 
-def _count(given: Callable[[str], Any], name: str, default: int, *, least: int) -> int:
+def _count(given: Given, name: str, default: int, *, least: int) -> int:
     value = given(name)
     if value in (None, ""):
         return default
@@ -98,9 +85,7 @@ def _count(given: Callable[[str], Any], name: str, default: int, *, least: int) 
     return count
 
 
-def _number(
-    given: Callable[[str], Any], name: str, default: float | None, *, least: float
-) -> float | None:
+def _number(given: Given, name: str, default: float | None, *, least: float) -> float | None:
     value = given(name)
     if value in (None, ""):
         return default

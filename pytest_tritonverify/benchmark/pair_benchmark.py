@@ -4,59 +4,35 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.benchmark import gpu_reference
 from pytest_tritonverify.benchmark.case_benchmark import CaseBenchmark
-from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Process
 from pytest_tritonverify.workflow import gpu_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.discovery import Pair
-    from pytest_tritonverify.execution.wire import Message
-    from pytest_tritonverify.settings import Settings
+    from pytest_tritonverify.pair_processes import PairProcesses
 
 
 class PairBenchmark:
     """Measures the cases of one pair, in any order.
 
     Args:
-        pair: the pair.
-        settings: the session's settings.
-        device: name of the device that both sides run on.
-        inputs: the task's worker, which makes inputs and goldens.
-        spawn: starts a worker from a start request.
+        processes: makes the pair's processes; the shared one makes inputs and goldens.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        device: str,
-        inputs: Process,
-        spawn: Callable[[Message], Any],
-    ) -> None:
-        self.pair = pair
-        self.settings = settings
-        self.device = device
-        self.inputs = inputs
+    def __init__(self, processes: PairProcesses) -> None:
+        self.pair = processes.pair
+        self.settings = processes.settings
+        self.inputs = processes.shared
         self.choose = random.SystemRandom()
         # Other values than the stored ones would have another golden.
-        self.rotated = not gpu_task.returns_stored_output(pair.task)
-        self._spawn = spawn
-        reference = starting.reference(pair, settings, device)
+        self.rotated = not gpu_task.returns_stored_output(self.pair.task)
+        self.reference = processes.reference()
         # Nothing is poisoned, lanes that a masked load leaves undefined included.
-        candidate = starting.candidate(pair, settings, device, masked_lanes="zero", timed=True)
-        self.reference = self._process(reference, REFERENCE, pair.task.name)
-        self.candidate = self._process(candidate, IMPLEMENTATION, pair.implementation.name)
-
-    def _process(self, start: Message, side: str, label: str) -> Process:
-        return Process(lambda: self._spawn(start), side, label, self.device)
+        self.candidate = processes.candidate(masked_lanes="zero", timed=True)
 
     def run_case(
         self,

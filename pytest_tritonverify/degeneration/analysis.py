@@ -15,6 +15,7 @@ from pytest_tritonverify.degeneration.frames import Frame, Summary
 from pytest_tritonverify.degeneration.host import Host
 from pytest_tritonverify.degeneration.kernels import examine
 from pytest_tritonverify.degeneration.machine import Machine
+from pytest_tritonverify.degeneration.pool import Pool
 from pytest_tritonverify.degeneration.spelling import Names
 from pytest_tritonverify.degeneration.values import (
     A_TENSOR,
@@ -25,7 +26,6 @@ from pytest_tritonverify.degeneration.values import (
     Instance,
     Kernel,
     Method,
-    Pool,
     Scope,
     Symbol,
     Value,

@@ -10,7 +10,6 @@ from pytest_tritonverify.degeneration.values import (
     AN_OPAQUE,
     NOTHING,
     Function,
-    Pool,
     Scope,
     Store,
     Value,
@@ -18,6 +17,7 @@ from pytest_tritonverify.degeneration.values import (
 )
 
 if TYPE_CHECKING:
+    from pytest_tritonverify.degeneration.pool import Pool
     from pytest_tritonverify.degeneration.semantics import Semantics
 
 _MOST_CONTEXTS = 8

@@ -18,7 +18,6 @@ from pytest_tritonverify.degeneration.values import (
     Kernel,
     Kind,
     Method,
-    Pool,
     Store,
     Value,
     constant_of,
@@ -29,6 +28,7 @@ from pytest_tritonverify.degeneration.values import (
 
 if TYPE_CHECKING:
     from pytest_tritonverify.degeneration.arguments import Arguments
+    from pytest_tritonverify.degeneration.pool import Pool
 
 LOADED = Kind("loaded")  # data as it lies in memory
 COMPUTED = Kind("computed")  # data that an operation has made

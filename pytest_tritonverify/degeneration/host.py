@@ -34,7 +34,6 @@ from pytest_tritonverify.degeneration.values import (
     Instance,
     Kernel,
     Launcher,
-    Pool,
     Prepared,
     Store,
     Symbol,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     import ast
 
     from pytest_tritonverify.degeneration.arguments import Arguments
+    from pytest_tritonverify.degeneration.pool import Pool
     from pytest_tritonverify.degeneration.spelling import Names
 
 SPECIAL = {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pytest_tritonverify.degeneration.arguments import Arguments
 from pytest_tritonverify.degeneration.device import Device, Parameter, Work
 from pytest_tritonverify.degeneration.machine import Machine
-from pytest_tritonverify.degeneration.values import Kernel, Pool, Scope, Value, only
+from pytest_tritonverify.degeneration.pool import Pool
+from pytest_tritonverify.degeneration.values import Kernel, Scope, Value, only
 
 if TYPE_CHECKING:
     import ast

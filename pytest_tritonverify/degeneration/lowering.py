@@ -12,16 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
+from pytest_tritonverify.degeneration import sure_imports
 from pytest_tritonverify.degeneration.code import Code, Instruction, Label
 
 _Item: TypeAlias = ast.AST | Instruction | Label | Callable[[], None]
 _TERMINATORS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_SURE_IMPORTS = {
-    "triton": {"Config", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2"},
-    "triton.language": set[str](),
-    "torch": {"Tensor", "nn"},
-    "torch.nn": set[str](),
-}
 
 
 def lower(code: Code) -> list[Instruction]:
@@ -349,7 +344,7 @@ class _Lowering:
         ends = [Label() for _ in range(len(node.handlers) + 1)]
         items: list[_Item] = [("alternatives", node, ends[0])]
         items += self.block([*node.body, *node.orelse])
-        sure = imports_that_succeed(node)
+        sure = sure_imports.only_in(node)
         for index, handler in enumerate(node.handlers):
             items += [ends[index], ("alternative", node, ends[index + 1])]
             if sure:
@@ -387,21 +382,3 @@ _HANDLERS: dict[type, Callable[[_Lowering, Any], None]] = {
     for method in (getattr(_Lowering, f"on_{kind.__name__.lower()}", None),)
     if method is not None
 }
-
-
-def imports_that_succeed(node: ast.Try) -> bool:
-    """Say whether a `try` only imports what every candidate needs: its handlers are never run."""
-    seen = False
-    for statement in node.body:
-        if isinstance(statement, ast.Import):
-            if not all(alias.name in _SURE_IMPORTS for alias in statement.names):
-                return False
-            seen = True
-        elif isinstance(statement, ast.ImportFrom):
-            known = _SURE_IMPORTS.get(statement.module or "", set())
-            if statement.level or not all(alias.name in known for alias in statement.names):
-                return False
-            seen = True
-        elif not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)):
-            return False
-    return seen and not node.orelse

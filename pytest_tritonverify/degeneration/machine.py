@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from pytest_tritonverify.degeneration.code import Code
 from pytest_tritonverify.degeneration.flow import Flow
 from pytest_tritonverify.degeneration.frames import Frame, Summary
-from pytest_tritonverify.degeneration.values import NOTHING, Pool, Scope, Value, join, only
+from pytest_tritonverify.degeneration.values import NOTHING, Scope, Value, join, only
 
 if TYPE_CHECKING:
     from pytest_tritonverify.degeneration.arguments import Arguments
+    from pytest_tritonverify.degeneration.pool import Pool
     from pytest_tritonverify.degeneration.semantics import Semantics
 
 _MOST_ROUNDS = 3

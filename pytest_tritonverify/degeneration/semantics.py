@@ -18,7 +18,6 @@ from pytest_tritonverify.degeneration.values import (
     Instance,
     Kernel,
     Layer,
-    Pool,
     Store,
     Symbol,
     Value,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.degeneration.machine import Machine
+    from pytest_tritonverify.degeneration.pool import Pool
 
 _LARGE = 256
 

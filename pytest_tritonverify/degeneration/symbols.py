@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.degeneration.values import DEEP, Atom, Pool, Symbol
+from pytest_tritonverify.degeneration.values import DEEP, Atom, Symbol
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterable
+
+    from pytest_tritonverify.degeneration.pool import Pool
 
 _MOST_OPERANDS = 16
 

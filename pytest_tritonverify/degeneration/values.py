@@ -1,16 +1,17 @@
 """What a name can stand for: abstract values, and how they are joined.
 
 A value is a frozen set of *atoms*, the things that an expression may evaluate to. Atoms are
-compared by identity and made once each, so that values are small and joining them is cheap.
+compared by identity and made once each (`pool.Pool`), so that values are small and joining them is
+cheap.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from pytest_tritonverify.degeneration.code import Code
 
@@ -314,47 +315,6 @@ class Prepared(Atom):
         self.inner = inner
         self.arguments = arguments
         self.keywords = keywords or {}
-
-
-# Nothing in a file depends on larger integers, and Python refuses to write out their digits.
-_MOST_BITS = 1 << 12
-
-
-class Pool:
-    """Makes atoms once each, and the values that hold one atom."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Value] = {}
-
-    def one(self, key: tuple[Any, ...], make: Callable[[], Atom]) -> Value:
-        """Return the value of the atom that a key stands for, made at its first use."""
-        value = self._made.get(key)
-        if value is None:
-            value = self._made[key] = frozenset((make(),))
-        return value
-
-    def values(self) -> list[Value]:
-        """Return all values that were made."""
-        return list(self._made.values())
-
-    def constant(self, value: object) -> Value:
-        """Return the value of a constant."""
-        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-            return A_NUMBER
-        # 1, 1.0 and True are equal; 0.0 and -0.0 too.
-        return self.one((Const, type(value), repr(value)), lambda: Const(value))
-
-    def external(self, name: str) -> Value:
-        """Return the value of something from outside."""
-        return self.one((External, name), lambda: External(name))
-
-    def method(self, name: str, receiver: Atom) -> Value:
-        """Return the value of a method."""
-        return self.one((Method, name, receiver), lambda: Method(name, receiver))
-
-    def bound(self, function: Atom, receiver: Atom) -> Value:
-        """Return the value of a bound function."""
-        return self.one((Bound, function, receiver), lambda: Bound(function, receiver))
 
 
 def only(atom: Atom) -> Value:

@@ -57,7 +57,7 @@ def eco(limits: EcoLimits) -> Failing:
 
     def failing(golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
         expected = measurable(golden).to(torch.float64)
-        got = _cast(actual, golden.dtype).to(torch.float64)
+        got = as_golden(actual, golden.dtype).to(torch.float64)
         tolerance = expected.abs().mul_(limits.rtol).add_(limits.atol)
         difference = (got - expected).abs_()
         failing = _unless(expected, got, difference, difference <= tolerance)
@@ -79,7 +79,7 @@ def three_way(dtype: torch.dtype) -> Failing:
     def failing(golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
         wide = torch.float64 if golden.dtype == torch.float64 else torch.float32
         expected = measurable(golden).to(wide)
-        got = _cast(actual, golden.dtype).to(wide)
+        got = as_golden(actual, golden.dtype).to(wide)
         difference = (got - expected).abs_()
         magnitude = expected.abs()
         relative = difference / (magnitude + MERE_EPSILON)
@@ -119,7 +119,7 @@ def non_finite(golden: torch.Tensor, actual: torch.Tensor) -> torch.Tensor:
     return _non_finite_differs(measurable(golden), measurable(actual))
 
 
-def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def as_golden(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Round to the golden's dtype; NaN where it has no counterpart, non-finite values as they are.
 
     Complex outputs arrive as their parts, so that both sides are real here.

@@ -41,7 +41,7 @@ def heat_map(case: FailedOutput, width: int = 64, height: int = 16, shades: str 
         found = case.survey
         if found.count < _FEWEST_FAILING or found.count >= _NEARLY_ALL * found.total:
             return ""
-        rows, columns = _plane(tuple(found.golden.shape), width * height, width)
+        rows, columns = plane(tuple(found.golden.shape), width * height, width)
         if rows * columns < _FEWEST_CELLS:
             return ""
         down, across = min(height, rows), min(width, columns)
@@ -51,7 +51,7 @@ def heat_map(case: FailedOutput, width: int = 64, height: int = 16, shades: str 
     return "\n".join((edge, *lines, edge, _legend(found, rows, columns, (down, across), shades)))
 
 
-def _plane(shape: tuple[int, ...], cells: int, width: int) -> tuple[int, int]:
+def plane(shape: tuple[int, ...], cells: int, width: int) -> tuple[int, int]:
     """Return rows and columns of what is drawn."""
     extents = [extent for extent in shape if extent > 1] or [1]
     if len(extents) > 1:
@@ -66,19 +66,29 @@ def _plane(shape: tuple[int, ...], cells: int, width: int) -> tuple[int, int]:
 
 def _shares(found: Survey, rows: int, columns: int, grid: tuple[int, int]) -> torch.Tensor:
     down, across = grid
-    hits = _cells(found.positions, rows, columns, grid)
+    hits = cells_of(found.positions, rows, columns, grid)
     failing = torch.bincount(hits, minlength=down * across)
     if found.complete:
         row = torch.bincount(torch.arange(rows) * down // rows, minlength=down)
         column = torch.bincount(torch.arange(columns) * across // columns, minlength=across)
         tried = row.unsqueeze(1) * column * max(1, found.total // (rows * columns))
     else:
-        drawn = _cells(spread(found.total, found.draws), rows, columns, grid)
+        drawn = cells_of(spread(found.total, found.draws), rows, columns, grid)
         tried = torch.bincount(drawn, minlength=down * across).view(down, across)
     return failing.view(down, across) / tried.clamp(min=1)
 
 
-def _cells(positions: torch.Tensor, rows: int, columns: int, grid: tuple[int, int]) -> torch.Tensor:
+def cells_of(
+    positions: torch.Tensor, rows: int, columns: int, grid: tuple[int, int]
+) -> torch.Tensor:
+    """Return the flat cell of each flat position.
+
+    Args:
+        positions: int64, shape `[n]`.
+        rows: Elements down; further axes are folded onto them.
+        columns: Elements across.
+        grid: Cells down and across.
+    """
     down, across = grid
     row = positions // columns % rows
     return row * down // rows * across + positions % columns * across // columns

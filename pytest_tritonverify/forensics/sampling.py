@@ -103,7 +103,7 @@ def survey(golden: torch.Tensor, actual: torch.Tensor, failing: Failing) -> Surv
         actual: A strided CPU tensor of the same shape.
         failing: The rule's test of elements.
     """
-    golden, actual = _real(golden.detach()), _real(actual.detach())
+    golden, actual = real_numbers(golden.detach()), real_numbers(actual.detach())
     total = golden.numel()
     count, positions = _walk(golden, actual, failing)
     complete = positions.numel() == count
@@ -205,7 +205,7 @@ def numbers(values: torch.Tensor) -> torch.Tensor:
     return measurable(values).to(torch.float64)
 
 
-def _real(values: torch.Tensor) -> torch.Tensor:
+def real_numbers(values: torch.Tensor) -> torch.Tensor:
     """View a complex tensor as real numbers; pending conjugations and negations are carried out."""
     values = values.resolve_conj().resolve_neg()
     return torch.view_as_real(values) if values.is_complex() else values

@@ -13,26 +13,23 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.execution import errors
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.probe import conclusions, determinism, matching
 from pytest_tritonverify.probe.conclusions import ProbeRecord
 from pytest_tritonverify.probe.inventory import Inventory
 from pytest_tritonverify.probe.matching import Matching, Mismatch, Told
-from pytest_tritonverify.results.records import FAILED, SKIPPED
-from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Failure, Process
+from pytest_tritonverify.results.records import SKIPPED
+from pytest_tritonverify.supervision import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
+    from pytest_tritonverify.pair_processes import PairProcesses
     from pytest_tritonverify.probe.differences import Difference
-    from pytest_tritonverify.results.records import CheckRecord
-    from pytest_tritonverify.settings import Settings
+    from pytest_tritonverify.supervision import Process
 
 logger = logging.getLogger("pytest_tritonverify")
 
@@ -44,81 +41,21 @@ _FORWARD_SHARE = 0.25
 _REASON = 500
 
 
-class HiddenState:
-    """The hidden-state probe of a run's pairs; every pair is probed once, when it is first asked.
-
-    Args:
-        settings: the session's settings.
-        device: name of the device that implementations run on.
-        spawn: starts a worker from a start request.
-    """
-
-    def __init__(self, settings: Settings, device: str, spawn: Callable[[Message], Any]) -> None:
-        self._settings = settings
-        self._device = device
-        self._spawn = spawn
-        self._records: dict[Path, CheckRecord] = {}
-
-    def record(self, pair: Pair, reference: Process, deadline: float | None = None) -> CheckRecord:
-        """Return what the probe says of a pair.
-
-        Args:
-            pair: the pair.
-            reference: the task's worker, which is only asked for the inputs of the first case.
-            deadline: on the clock of `time.monotonic`; default: the pair's time limit from now.
-        """
-        if pair.implementation not in self._records:
-            probe = Probe(pair, self._settings, self._device, reference, self._spawn)
-            found = probe.run(deadline)
-            self._records[pair.implementation] = found.check(str(pair.implementation))
-        return self._records[pair.implementation]
-
-    def objection(
-        self, pair: Pair, case_idx: int, reference: Process, deadline: float | None = None
-    ) -> CheckRecord | None:
-        """Return the record that a case fails with, without being run: the first one only.
-
-        Args:
-            pair: the pair.
-            case_idx: number of the case, from 1.
-            reference: as for `record`.
-            deadline: as for `record`.
-        """
-        if case_idx != 1:
-            return None
-        record = self.record(pair, reference, deadline)
-        return record if record.status == FAILED else None
-
-
 class Probe:
     """One probe of one pair.
 
     Args:
-        pair: the pair.
-        settings: the session's settings.
-        device: name of the device that implementations run on.
-        reference: the task's worker, which is only asked for the inputs of the first case.
-        spawn: starts a worker from a start request.
+        processes: makes the pair's processes; the shared one is only asked for the inputs of the
+            first case.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        device: str,
-        reference: Process,
-        spawn: Callable[[Message], Any],
-    ) -> None:
-        self._shared = reference
-        self._determinism = settings.determinism
-        self._timeout = settings.timeout
+    def __init__(self, processes: PairProcesses) -> None:
+        self._shared = processes.shared
+        self._determinism = processes.settings.determinism
+        self._timeout = processes.settings.timeout
         self._deadline = 0.0
-        task = starting.reference(pair, settings, device)
-        candidate = starting.candidate(pair, settings, device)
-        self._reference = Process(lambda: spawn(task), REFERENCE, pair.task.name, device)
-        self._candidate = Process(
-            lambda: spawn(candidate), IMPLEMENTATION, pair.implementation.name, device
-        )
+        self._reference = processes.reference()
+        self._candidate = processes.candidate()
         self._fds: list[int] = []
         self._case: tuple[Message, int | None] = ({}, None)
         self._record = ProbeRecord()

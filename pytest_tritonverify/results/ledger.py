@@ -288,12 +288,11 @@ class Ledger:
             if name not in account.checks:
                 account.checks[name] = CheckRecord.not_run(name, reason)
 
-    def _write(self, account: PairAccount) -> None:
-        if not account.full:
-            return
+    def content(self, account: PairAccount) -> dict[str, Any]:
+        """Return what a pair's result file holds, or would hold if it were written."""
         pair = account.pair
         cmdline = {"triton_impl_name": pair.impl_name, **self._cmdline}
-        content = result_file.document(
+        return result_file.document(
             pair.op,
             [account.records[k] for k in sorted(account.records)],
             {**(account.environment or {"error": _UNKNOWN}), "cmdline": cmdline},
@@ -305,9 +304,13 @@ class Ledger:
             cache_ab=account.cache_ab,
             strictness=self._strictness,
         )
+
+    def _write(self, account: PairAccount) -> None:
+        if not account.full:
+            return
         try:
             result_file.make_folder(account.path.parent)
-            account.written = result_file.write_atomically(account.path, content)
+            account.written = result_file.write_atomically(account.path, self.content(account))
         except OSError as error:
             account.problem = f"{account.path} can't be written: {error.strerror}"
             account.written = None

@@ -21,6 +21,7 @@ from pytest_tritonverify.accuracy.judge import tally_for
 from pytest_tritonverify.accuracy.limits import eco_limits
 from pytest_tritonverify.accuracy.nonfinite import NonFinite, all_finite, non_finite
 from pytest_tritonverify.accuracy.offenders import Addressing
+from pytest_tritonverify.accuracy.workspace import Workspace
 
 from .formats import format_of
 from .limits import NULL_ROUNDOFFS, NULL_ROUNDOFFS_NARROW, NULL_SCALE
@@ -145,9 +146,9 @@ def _accepted(null: NullCandidate, golden: torch.Tensor, finite: int) -> bool:
         return nonfinite.agree and whole.finding(addressing).passed
 
     def judge(pieces: Iterable[Chunk]) -> tuple[FloatTally, NonFinite]:
-        tally, nonfinite = rule.fresh(), NonFinite()
+        tally, nonfinite, workspace = rule.fresh(), NonFinite(), Workspace()
         for start, values, _ in pieces:
-            take_in(Chunk(start, values, null.alter(values)), tally, nonfinite)
+            take_in(Chunk(start, values, null.alter(values)), tally, nonfinite, workspace)
             if not passes(tally, nonfinite):
                 break
         return tally, nonfinite

@@ -47,7 +47,8 @@ def _print_json(content: Mapping[str, Any]) -> None:
     print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201 - a command
 
 
-def _tell(options: argparse.Namespace, content: Mapping[str, Any], text: str) -> None:
+def tell(options: argparse.Namespace, content: Mapping[str, Any], text: str) -> None:
+    """Print what came of a command, as JSON where that is asked for."""
     if options.json:
         _print_json(content)
     else:
@@ -83,7 +84,7 @@ def _run_validate_task(options: argparse.Namespace) -> int:
         timeout=options.timeout,
         device=options.device,
     )
-    _tell(options, report.to_json(), report.to_text())
+    tell(options, report.to_json(), report.to_text())
     return 0 if report.valid else 1
 
 
@@ -110,7 +111,7 @@ def _run_build_task(options: argparse.Namespace) -> int:
     built = task_building.build(
         options.file, options.output, pt_file=options.pt_file, gpu_perf_csv=options.gpu_perf_csv
     )
-    _tell(options, built.to_json(), built.to_text())
+    tell(options, built.to_json(), built.to_text())
     return 1 if built.reference_required else 0
 
 
@@ -147,7 +148,7 @@ def _run_explain(options: argparse.Namespace) -> int:
     if not rounds:
         raise files.FileError("give a result, a work directory, or --timeout SECONDS")
     explanation = explaining.explain(rounds)
-    _tell(options, explanation.to_json(), explanation.to_text())
+    tell(options, explanation.to_json(), explanation.to_text())
     return 0
 
 
@@ -167,7 +168,7 @@ def _run_decide(options: argparse.Namespace) -> int:
     from pytest_tritonverify.workflow import decision
 
     found = decision.decide_files(options.baseline, options.optimized)
-    _tell(options, found.to_json(), found.to_text())
+    tell(options, found.to_json(), found.to_text())
     return 0 if found.improvement else 1
 
 
@@ -212,7 +213,7 @@ def _run_gate(options: argparse.Namespace) -> int:
             found = assertion.with_warning(found, f"the environment is not known: {problem}")
     if not found.passed and not options.no_summary:
         assertion.write_violation(found)
-    _tell(options, found.to_json(), found.to_text())
+    tell(options, found.to_json(), found.to_text())
     return 0 if found.passed else 1
 
 
@@ -241,7 +242,7 @@ def _run_report(options: argparse.Namespace) -> int:
     lines = [f"written: {path}" for path in written]
     if found.failure is not None:
         lines.append(f"{found.failure.phase}: {found.failure.reason}")
-    _tell(options, content, "\n".join(lines))
+    tell(options, content, "\n".join(lines))
     for warning in found.warnings:
         print(f"report: warning: {warning}", file=sys.stderr)  # noqa: T201 - a command
     return 0
@@ -266,7 +267,7 @@ def _run_batch(options: argparse.Namespace) -> int:
     path = batch.write(found, options.output)
     content = found.to_json()
     text = f"written: {path} ({content['succeeded']} of {content['total']} succeeded)"
-    _tell(options, content, text)
+    tell(options, content, text)
     return 0
 
 

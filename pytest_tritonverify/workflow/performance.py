@@ -110,7 +110,15 @@ def read(path: Path, advice: str = ADVICE) -> Performance:
     Raises:
         files.FileError: it can't be read, or it is no report.
     """
-    content = files.read_object(path, advice)
+    return of(files.read_object(path, advice), path, advice)
+
+
+def of(content: Mapping[str, Any], path: Path, advice: str = ADVICE) -> Performance:
+    """Return the view of a report that was read already.
+
+    Raises:
+        files.FileError: it is no report.
+    """
     problem = _problem(content)
     if problem:
         hint = " (a verify_result.json was given for a perf_result.json)"
@@ -124,7 +132,7 @@ def read(path: Path, advice: str = ADVICE) -> Performance:
         path=path,
         op_name=op_name if isinstance(op_name, str) else None,
         # A mean of positive numbers is positive: anything else is none.
-        speedup=figures.positive(content["speedup_vs_torch"]),
+        speedup=figures.positive(content.get("speedup_vs_torch")),
         latency_ms=_latency(content.get("implementation")),
         framework_ms=_latency(content.get("framework")),
         shapes={shape.case_idx: shape for shape in shapes},

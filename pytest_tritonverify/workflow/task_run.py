@@ -7,12 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.discovery import DEFAULT_VARIANT, TASK_SUFFIX, Pair
 from pytest_tritonverify.engine import DeviceMissingError, Engine
 from pytest_tritonverify.execution.host import HostError
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Failure, Process
+from pytest_tritonverify.supervision import REFERENCE, Failure
 from pytest_tritonverify.workflow.findings import Finding
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_tritonverify.catalogue import Listing
+    from pytest_tritonverify.supervision import Process
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,7 @@ def _unlisted(listing: Listing, path: Path) -> Finding:
 def _run_cases(
     engine: Engine, pair: Pair, settings: Settings, total: int, deadline: float
 ) -> Iterator[Finding]:
-    start = starting.reference(pair, settings, engine.device.name)
-    process = Process(lambda: engine.spawn(start), REFERENCE, pair.task.name, engine.device.name)
+    process = engine.processes(pair).shared
     try:
         for case_idx in range(1, total + 1):
             try:

@@ -14,18 +14,15 @@ from tests.support.runs import Runner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.support.warm_start import WarmStart
+
 
 @pytest.fixture
-def runner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Runner:
+def runner(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm_start: WarmStart
+) -> Runner:
     """Runs pytest with the plugin in an empty folder."""
-    return Runner(pytester, monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def measuring_host() -> Iterator[Host]:
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
-    yield host
-    host.close()
+    return Runner(pytester, monkeypatch, warm_start)
 
 
 @pytest.fixture
@@ -39,8 +36,8 @@ def cuda_measuring() -> Iterator[MeasuringBench]:
 
 
 @pytest.fixture
-def measuring(measuring_host: Host) -> Iterator[MeasuringBench]:
+def measuring(cpu_host: Host) -> Iterator[MeasuringBench]:
     """Measures pairs in real worker processes."""
-    bench = MeasuringBench(measuring_host)
+    bench = MeasuringBench(cpu_host)
     yield bench
     bench.close()

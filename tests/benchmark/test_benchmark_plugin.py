@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from pytest_tritonverify import cli
 from pytest_tritonverify.benchmark import perf_file
 from tests.support.measurements import TOP_LEVEL
 from tests.support.pairs import WRONG, WrittenPair, case_names, write_pair
@@ -51,7 +53,11 @@ def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     pair = write_pair(runner.path / "ops", cases=2)
 
     run = measured(
-        runner, "--benchmark", "--verify-save=base", plugins=("pytest_benchmark.plugin",)
+        runner,
+        "--benchmark",
+        "--verify-save=base",
+        "--verify-html=page.html",
+        plugins=("pytest_benchmark.plugin",),
     )
 
     assert run.code == 0, run.out
@@ -72,6 +78,15 @@ def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     assert not list(pair.folder.glob("*.journal.jsonl"))
     (saved,) = (runner.path / ".verify_benchmarks").glob("cpu-*/0001_base/ops/*.json")
     assert json.loads(saved.read_text()) == content
+
+    # The files have all that the run's own page shows.
+    assert (
+        cli.main(["html", str(runner.path / "ops"), f"--output={runner.path / 'files.html'}"]) == 0
+    )
+    pages = [(runner.path / name).read_text("utf-8") for name in ("page.html", "files.html")]
+    shown, again = ([re.sub("in <bdi>.*|data-words=.*|<style>.*", "", page)] for page in pages)
+    assert shown == again
+    assert f'data-speedup="{content["speedup_vs_torch"]}"' in shown[0]
 
     # A later run goes by that verification, and compares with those times.
     only = ("--benchmark", "-m", "verify_benchmark")

@@ -10,9 +10,9 @@ import pytest
 from pytest_tritonverify.degeneration.findings import Findings
 from pytest_tritonverify.degeneration.host import Host, canonical
 from pytest_tritonverify.degeneration.machine import Machine
+from pytest_tritonverify.degeneration.pool import Pool
 from pytest_tritonverify.degeneration.reading import read
 from pytest_tritonverify.degeneration.spelling import Names
-from pytest_tritonverify.degeneration.values import Pool
 
 
 def value_of(code: str) -> str:

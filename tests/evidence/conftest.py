@@ -1,4 +1,4 @@
-"""One fork server for the examinations of this folder: starting one takes seconds."""
+"""What the tests of examinations share."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.execution.host import Host, HostConfig
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pytest_tritonverify.execution.host import Host
 
 
 @pytest.fixture(scope="session")
-def host() -> Iterator[Host]:
+def host(cpu_host: Host) -> Host:
     """A fork server for Triton's interpreter."""
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
-    assert host.problems() == {}
-    yield host
-    host.close()
+    return cpu_host

@@ -1,4 +1,4 @@
-"""One fork server for all tests of the execution layer: starting one takes seconds."""
+"""What the tests of the execution layer share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.workers import Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_tritonverify.execution.host import Host
+
 
 @pytest.fixture(scope="session")
-def host() -> Iterator[Host]:
+def host(cpu_host: Host) -> Host:
     """A fork server for Triton's interpreter."""
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
-    assert host.problems() == {}
-    yield host
-    host.close()
+    return cpu_host
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.living import is_alive
 from tests.support.workers import (
     ESCAPE,
     PATIENCE,
     expect_gone,
-    is_alive,
     marked_processes,
     write_pair,
 )

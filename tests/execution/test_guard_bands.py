@@ -105,7 +105,7 @@ def test_it_looks_like_any_other_memory(dtype: torch.dtype) -> None:
         tensor.zero_()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     size=st.integers(1, 100),
     pokes=st.lists(st.integers(-BAND_BYTES, BAND_BYTES - 1), max_size=3, unique=True),

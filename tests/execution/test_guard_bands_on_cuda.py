@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.detection import likely
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
 from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
 from tests.support.workers import PATIENCE, write_pair
 
 if TYPE_CHECKING:
@@ -82,14 +81,12 @@ def host() -> Iterator[Host]:
 def verdict(host: Host, folder: Path, task: str, body: str, **wanted: Any) -> CaseRecord:
     pair = write_pair(folder, task, KERNELS.replace("{body}", body))
     settings = Settings(device="cuda", timeout=PATIENCE, **wanted)
-    start = starting.reference(pair, settings, "cuda")
-    reference = Process(lambda: host.spawn(start), REFERENCE, pair.task.name, "cuda")
-    judge = PairJudge(pair, settings, "cuda", reference, host.spawn)
+    judge = PairJudge(PairProcesses(pair, settings, "cuda", host.spawn))
     try:
         return judge.run_case(1, CaseEntry("case1", "float32"), 1, None)
     finally:
         judge.close()
-        reference.close()
+        judge.reference.close()
 
 
 DOUBLE = TASK.format(golden="x * 2", inputs="torch.rand(1000)")

@@ -15,7 +15,8 @@ import pytest
 
 from pytest_tritonverify.execution import processes
 from pytest_tritonverify.execution.worker_handle import describe_status
-from tests.support.workers import PATIENCE, expect_gone, is_alive, wait_for_text
+from tests.support.living import is_alive
+from tests.support.workers import PATIENCE, expect_gone, wait_for_text
 
 # Every script runs in a process of its own, which adopts and reaps on its own account.
 _HEAD = """

@@ -93,7 +93,7 @@ def spied(runner: Runner) -> Any:
 
 
 def test_items_are_what_ides_and_command_lines_need(shared: Runner) -> None:
-    run = shared.run("--verify-dir=all/ops", *COLLECT, "-p", "spy")
+    run = shared.run("--verify-dir=all/ops", *COLLECT, "-p", "spy", fresh=True)
     facts = spied(shared)
 
     assert run.code == 0
@@ -121,11 +121,11 @@ def test_listings_are_kept_until_the_task_changes(
     (runner.path / "spy.py").write_text(SPY)
     arguments = ("--verify-dir=all/ops", *COLLECT, "-p", "spy")
     write_pair(runner.path / "all" / "ops", cases=2)
-    first = runner.run(*arguments)
+    first = runner.run(*arguments, fresh=True)
     assert spied(runner)["started"]
     assert first.listed == ids(IMPL, 2)
 
-    again = runner.run(*arguments)
+    again = runner.run(*arguments, fresh=True)
     assert again.listed == first.listed
     assert not spied(runner)["started"]
     assert not spied(runner)["torch"]
@@ -133,9 +133,9 @@ def test_listings_are_kept_until_the_task_changes(
     # Ids are the same in every process, whatever its hashes.
     write_pair(runner.path / "all" / "ops", cases=4)
     monkeypatch.setenv("PYTHONHASHSEED", "1")
-    changed = runner.run(*arguments)
+    changed = runner.run(*arguments, fresh=True)
     monkeypatch.setenv("PYTHONHASHSEED", "2")
-    uncached = runner.run(*arguments, "-p", "no:cacheprovider")
+    uncached = runner.run(*arguments, "-p", "no:cacheprovider", fresh=True)
     assert changed.listed == uncached.listed == ids(IMPL, 4)
     assert spied(runner)["started"]
 

@@ -62,7 +62,7 @@ def results(root: Path) -> dict[str, Any]:
 
 def test_results_are_those_of_a_run_in_one_process(runner: Runner, project: Path) -> None:
     runner.move_to(project)
-    serial = runner.run("--verify-dir=ops")
+    serial = runner.run("--verify-dir=ops", fresh=True)
     expected = results(project)
     assert sorted(expected) == [f"ops/{name}/verify_result.json" for name in "abcd"]
     assert error_types(expected["ops/b/verify_result.json"]) == {
@@ -72,7 +72,10 @@ def test_results_are_those_of_a_run_in_one_process(runner: Runner, project: Path
     assert serial.code == 1
     assert len(serial.outcomes) == 10
 
-    for arguments in (["--dist=loadfile", "-p", "no:randomly"], ["--dist=load"]):
+    for arguments in (
+        ["--dist=loadfile", "-p", "no:randomly"],
+        ["--dist=load", "--verify-html=page.html"],
+    ):
         run = runner.run("--verify-dir=ops", "-n2", *arguments, plugins=PLUGINS)
         assert run.outcomes == serial.outcomes
         assert run.code == 1
@@ -82,6 +85,12 @@ def test_results_are_those_of_a_run_in_one_process(runner: Runner, project: Path
         assert "tritonverify: 4 pairs" in run.out
         rows = [line.split()[0] for line in run.out.splitlines() if "triton_ascend_impl  " in line]
         assert rows == [f"ops/{name}/double" for name in "abcd"]
+    page = (project / "page.html").read_text("utf-8")
+    assert re.findall('<li id=.* data-status="([a-z]*)"', page) == ["failed"] * 3 + ["passed"]
+    assert "WorkerCrash" in page
+    # Where the wrong elements of a failing output lie, and how large they are.
+    assert "data:image/png;base64," in page
+    assert "Histogram of error over limit" in page
 
 
 def test_a_selection_in_workers_leaves_the_file_alone(runner: Runner) -> None:

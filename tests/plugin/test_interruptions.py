@@ -31,7 +31,8 @@ def signalled_in_case_2(runner: Runner, sent: signal.Signals) -> Run:
     stray = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)"
     pair = write_pair(runner.path / "ops", cases=4, at={2: f"{stray}\n{HANGS}"})
     (pair.folder / "verify_result.json").write_text("{}")
-    process = runner.start("--verify-dir=ops")
+    (runner.path / "page.html").write_text("of an earlier run")
+    process = runner.start("--verify-dir=ops", "--verify-html=page.html")
 
     def hanging() -> bool:
         return any("sleep 600" in line for line in runner.survivors())
@@ -53,6 +54,10 @@ def test_ctrl_c_counts_the_rest_as_failed(runner: Runner) -> None:
     assert error_types(result) == dict.fromkeys((2, 3, 4), "NotRun")
     assert result["failures"][0]["error_msg"] == "NotRun: the run was interrupted"
     assert "3 NotRun" in run.out
+    assert "page: page.html" in run.out
+    page = (runner.path / "page.html").read_text("utf-8")
+    assert "1/4<" in page
+    assert page.count("the run was interrupted") == 3
     assert not (folder / JOURNAL).exists()
 
 
@@ -61,6 +66,7 @@ def test_a_killed_judge_leaves_its_journal_and_no_process(runner: Runner) -> Non
     folder = runner.path / "ops"
     assert run.code == -signal.SIGKILL
     assert not (folder / "verify_result.json").exists()
+    assert not (runner.path / "page.html").exists()
     entries = journal(folder)
     assert [(entry["event"], entry.get("case_idx")) for entry in entries] == [
         ("run", None),

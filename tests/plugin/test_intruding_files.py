@@ -94,7 +94,7 @@ def test_other_files_are_neither_collected_nor_imported(runner: Runner, ops: Pat
     (ops / "pyproject.toml").write_text("[project]\nname = 'ops'\n")
     eager = ("--doctest-modules", "--doctest-glob=*.txt", "-o", "python_files=*.py")
 
-    run = runner.run("--verify-dir=ops", *eager)
+    run = runner.run("--verify-dir=ops", *eager, fresh=True)
     assert run.by_name == dict.fromkeys(case_names(3), "passed")
     assert run.code == 0
     assert not marker.exists(), marker.read_text()

@@ -18,6 +18,7 @@ LIGHT = {
     "pytest_tritonverify.benchmark",
     "pytest_tritonverify.benchmark.options",
     "pytest_tritonverify.discovery",
+    "pytest_tritonverify.given",
     "pytest_tritonverify.options",
     "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
@@ -52,7 +53,7 @@ def test_nothing_is_imported_and_nothing_is_said(runner: Runner, pytester: pytes
     # Pairs that lie about concern nobody who does not ask for them.
     write_pair(runner.path / "ops")
 
-    run = runner.run("--benchmark")
+    run = runner.run("--benchmark", fresh=True)
 
     assert run.code == 1
     assert run.by_name == {"test_option": "passed", "test_failing": "failed"}
@@ -76,7 +77,7 @@ def test_test_files_with_names_like_ours_are_test_files(
     for name in names:
         (runner.path / name).write_text("class TestModel:\n    def test_it(self): pass\n")
 
-    run = runner.run("--benchmark", *names)
+    run = runner.run("--benchmark", *names, fresh=True)
 
     assert run.code == 0
     assert list(run.outcomes) == [f"{name}::TestModel::test_it" for name in names]
@@ -103,7 +104,7 @@ def test_a_run_that_collects_nothing_is_told_the_option(
     pytester.makeconftest(CONFTEST)
     write_pair(runner.path / "all" / "my ops")
 
-    run = runner.run("all")
+    run = runner.run("all", fresh=True)
 
     assert run.code == pytest.ExitCode.NO_TESTS_COLLECTED
     assert any(line.endswith("pytest --verify-dir=all") for line in lines_about_us(run))

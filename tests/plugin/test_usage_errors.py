@@ -122,7 +122,7 @@ def test_an_absent_device(project: Runner, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("package", ["torch", "triton"])
 def test_a_missing_package(project: Runner, package: str) -> None:
     (project.path / "hiding.py").write_text(HIDING.format(package=package))
-    sentence = refusal(project.run("-p", "hiding", "--verify-dir=ops"))
+    sentence = refusal(project.run("-p", "hiding", "--verify-dir=ops", fresh=True))
     assert f"{package} is not installed" in sentence
     assert "pip install" in sentence
 

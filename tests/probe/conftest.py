@@ -25,6 +25,9 @@ _FOUND = [name for name in ("cpu", "cuda") if name == "cpu" or detection.likely(
 @pytest.fixture(scope="session", params=_FOUND)
 def host(request: pytest.FixtureRequest) -> Iterator[Host]:
     """A fork server for Triton's interpreter, and one for the GPU where there is one."""
+    if request.param == "cpu":
+        yield request.getfixturevalue("cpu_host")
+        return
     host = Host(HostConfig(DEVICES[request.param], fork=True))
     assert host.problems() == {}
     yield host

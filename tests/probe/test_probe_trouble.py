@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.probe import conclusions, probing
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
 from tests.support.probing import codes, expect_mismatch, model, new
 
 if TYPE_CHECKING:
@@ -125,21 +126,16 @@ def test_tensors_without_values_decide_nothing(probe: Prober) -> None:
     assert record.report["passed_over"] == {"w": "opaque"}
 
 
-def test_pair_is_probed_once_and_only_its_first_case_is_objected_to(probe: Prober) -> None:
+def test_pair_is_probed_once(probe: Prober) -> None:
     pair = probe.write(model(ADD), new("self.w = nn.Parameter(torch.zeros(4))"))
-    start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
-    reference = Process(lambda: probe.host.spawn(start), REFERENCE, pair.task.name, probe.device)
-    state = probing.HiddenState(Settings(), probe.device, probe.spawn)
+    judge = PairJudge(PairProcesses(pair, Settings(), probe.device, probe.spawn))
     try:
-        assert state.objection(pair, 2, reference) is None
-        assert probe.started == []
-        record = state.objection(pair, 1, reference)
-        assert record is not None
+        record = judge.probe(None)
         assert record.status == "failed"
-        assert state.record(pair, reference) is record
-        assert probe.started == ["reference", "candidate"]
+        assert judge.probe(None) is record
+        assert probe.started == ["reference", "reference", "candidate"]
     finally:
-        reference.close()
+        judge.reference.close()
 
 
 def test_the_judge_needs_no_torch_to_ask() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.examination import ExecutionExamination
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
 from tests.support.workers import PATIENCE, write_pair
 
 if TYPE_CHECKING:
@@ -87,16 +87,13 @@ def examine(
         plain: digests of cases' own runs.
     """
     device = host.config.device.name
-    start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
-    reference = Process(lambda: host.spawn(start), REFERENCE, pair.task.name, device)
-    # The reference has no stand-in for a device either.
     settings = Settings(device=device, timeout=PATIENCE, standin="off")
-    examination = ExecutionExamination(pair, settings, device, reference, host.spawn)
+    examination = ExecutionExamination(PairProcesses(pair, settings, device, host.spawn))
     entries = [CaseEntry(f"case{k}", "float32") for k in range(1, cases + 1)]
     try:
         return examination.run(entries, time.monotonic() + seconds, plain or {})
     finally:
-        reference.close()
+        examination.reference.close()
 
 
 def examined(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
 from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
 from pytest_tritonverify.catalogue import CaseEntry
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
 from tests.support.workers import PATIENCE
 
 if TYPE_CHECKING:
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.execution.host import Host
+    from pytest_tritonverify.supervision import Process
 
 FEW = PerfSettings(warmup=2, repeats=8)
 
@@ -29,10 +29,8 @@ class MeasuringBench:
     def measure(self, pair: Pair, perf: PerfSettings = FEW, device: str = "cpu") -> CaseMeasurement:
         """Measure the first case of a pair."""
         settings = Settings(device=device, timeout=PATIENCE)
-        start = starting.reference(pair, settings, device)
-        inputs = Process(lambda: self._host.spawn(start), REFERENCE, pair.task.name, device)
-        benchmark = PairBenchmark(pair, settings, device, inputs, self._host.spawn)
-        self._open += [benchmark, inputs]
+        benchmark = PairBenchmark(PairProcesses(pair, settings, device, self._host.spawn))
+        self._open += [benchmark, benchmark.inputs]
         entry = CaseEntry("case1-float32-2x4", "float32")
         return benchmark.run_case(1, entry, "benchmark1", perf, None)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import starting
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, VERIFIER, Process
+from pytest_tritonverify.supervision import VERIFIER, Process
 from tests.support.workers import PATIENCE
 
 if TYPE_CHECKING:
@@ -76,12 +77,9 @@ class Server:
     ) -> list[CaseRecord]:
         """Judge the first cases of a pair, all that it has, in order."""
         settings = Settings(device="npu", timeout=PATIENCE, guard_bands=guard_bands, stress=stress)
-        start = starting.reference(pair, settings, "npu")
-        reference = Process(lambda: self._spawn(start, variables), REFERENCE, pair.task.name, "npu")
-        judge = PairJudge(
-            pair, settings, "npu", reference, lambda start: self._spawn(start, variables)
-        )
-        self._open += [reference, judge]
+        spawn = partial(self._spawn, variables=variables)
+        judge = PairJudge(PairProcesses(pair, settings, "npu", spawn))
+        self._open += [judge.reference, judge]
         entries = [CaseEntry(f"case{k}", "float32") for k in range(1, cases + 1)]
         return [judge.run_case(k, entry, cases, None) for k, entry in enumerate(entries, 1)]
 

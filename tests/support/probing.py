@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.probe.probing import HiddenState
+from pytest_tritonverify.pair_processes import PairProcesses
+from pytest_tritonverify.probe.probing import Probe
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
 from tests.support.workers import PATIENCE, write_pair
 
 if TYPE_CHECKING:
@@ -45,14 +45,13 @@ class Prober:
         self, pair: Pair, timeout: float = PATIENCE, *, determinism: bool = False
     ) -> CheckRecord:
         """Probe a pair."""
-        start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
-        reference = Process(lambda: self.host.spawn(start), REFERENCE, pair.task.name, self.device)
-        wanted = Settings(device=self.device, timeout=timeout)
-        object.__setattr__(wanted, "determinism", determinism)
+        wanted = Settings(device=self.device, timeout=timeout, determinism=determinism)
+        inputs = PairProcesses(pair, wanted, self.device, self.host.spawn).shared
+        processes = PairProcesses(pair, wanted, self.device, self.spawn, inputs)
         try:
-            return HiddenState(wanted, self.device, self.spawn).record(pair, reference)
+            return Probe(processes).run().check(str(pair.implementation))
         finally:
-            reference.close()
+            inputs.close()
 
     def __call__(
         self, model: str, new: str, inputs: str = INPUTS, *, determinism: bool = False

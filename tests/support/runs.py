@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.warm_start import RUN_MARK
+
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Sequence
 
     import pytest
 
-# Every process that a run starts inherits this variable: so none of them can hide.
-_MARK = "TRITONVERIFY_TEST_RUN"
+    from tests.support.warm_start import WarmStart
+
+# Set, all runs are fresh ones.
+_FRESH = "TRITONVERIFY_TEST_FRESH"
 _LOG = "reports.jsonl"
 # A loaded machine needs a multiple of the five seconds that a run takes.
 PATIENCE = 240.0
@@ -74,14 +78,25 @@ class Runner:
     Only the plugins that a test names are loaded beside ours: loading all takes longer than
     most tests do.
 
+    Args:
+        pytester: makes the folder.
+        monkeypatch: sets the variables of runs.
+        warm: starts runs that are not fresh; None: all are.
+
     Attributes:
         path: the folder.
         checks: whether pairs have the items beside their cases that they have by default.
     """
 
-    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        pytester: pytest.Pytester,
+        monkeypatch: pytest.MonkeyPatch,
+        warm: WarmStart | None = None,
+    ) -> None:
         self.path = pytester.path
         self.checks = False
+        self._warm = None if os.environ.get(_FRESH) else warm
         self._pytester = pytester
         self._monkeypatch = monkeypatch
         # What an outer pytest-xdist tells its workers does not concern the inner pytest.
@@ -91,7 +106,7 @@ class Runner:
         ]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("COLUMNS", "160")
-        monkeypatch.setenv(_MARK, uuid.uuid4().hex)
+        monkeypatch.setenv(RUN_MARK, uuid.uuid4().hex)
 
     def move_to(self, folder: Path) -> None:
         """Run in another folder from now on, one that outlives the test."""
@@ -110,13 +125,36 @@ class Runner:
         chosen = () if self.checks else _NO_CHECKS
         return [*loaded, *chosen, f"--report-log={self.path / _LOG}", *map(str, args)]
 
-    def run(self, *args: str | Path, plugins: Sequence[str] | None = (), stdin: bytes = b"") -> Run:
-        """Run pytest to its end, and see that it leaves no process behind."""
+    def run(
+        self,
+        *args: str | Path,
+        plugins: Sequence[str] | None = (),
+        stdin: bytes = b"",
+        fresh: bool = False,
+    ) -> Run:
+        """Run pytest to its end, and see that it leaves no process behind.
+
+        Args:
+            args: pytest's arguments.
+            plugins: plugins beside ours; None for all that are installed.
+            stdin: what pytest can read.
+            fresh: start a new interpreter. It is needed where that is what is tested, or what has
+                been imported; runs with all plugins, or in pytest's own process, always do.
+        """
         (self.path / _LOG).unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", *self.arguments(args, plugins)]
-        result = self._pytester.run(*command, stdin=stdin, timeout=PATIENCE)
+        arguments = self.arguments(args, plugins)
+        fresh = fresh or plugins is None or "--verify-in-process" in args
+        if self._warm is None or fresh:
+            command = [sys.executable, "-m", "pytest", *arguments]
+            result = self._pytester.run(*command, stdin=stdin, timeout=PATIENCE)
+            code, out, err = int(result.ret), result.stdout.str(), result.stderr.str()
+        else:
+            code, out, err = self._warm.run(arguments, PATIENCE, stdin)
+            # Shown where a test fails, as pytester shows it.
+            sys.stdout.write(out)
+            sys.stderr.write(err)
         self.expect_no_survivors()
-        return Run(int(result.ret), result.stdout.str(), result.stderr.str(), self._reports())
+        return Run(code, out, err, self._reports())
 
     def start(self, *args: str | Path, plugins: Sequence[str] | None = ()) -> subprocess.Popen[str]:
         """Start pytest and leave it running."""
@@ -148,7 +186,7 @@ class Runner:
 
     def survivors(self) -> list[str]:
         """Return the command lines of living processes that runs of this test have started."""
-        mark = f"{_MARK}={os.environ[_MARK]}".encode()
+        mark = f"{RUN_MARK}={os.environ[RUN_MARK]}".encode()
         found = []
         for folder in Path("/proc").iterdir():
             if not folder.name.isdecimal() or int(folder.name) == os.getpid():
@@ -159,6 +197,8 @@ class Runner:
                     found.append(b" ".join(words).decode(errors="replace")[:200])
             except OSError:
                 continue
+        if self._warm is not None:
+            found += [f"process {pid}" for pid in self._warm.survivors()]
         return found
 
 

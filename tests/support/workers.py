@@ -16,8 +16,9 @@ from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.execution import tensors
 from pytest_tritonverify.execution.wire import require_sealed
 from pytest_tritonverify.judge import PairJudge
+from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
-from pytest_tritonverify.supervision import REFERENCE, Process
+from tests.support.living import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.host import Host
     from pytest_tritonverify.execution.worker_handle import Answer, Worker
     from pytest_tritonverify.results.records import CaseRecord
+    from pytest_tritonverify.supervision import Process
 
 # Generous: a loaded machine must not fail a test. What is wrong is told by waiting in vain.
 PATIENCE = 120.0
@@ -156,11 +158,9 @@ class Bench:
 
     def judge(self, pair: Pair, timeout: float = PATIENCE, **settings: Any) -> PairJudge:
         """Return a judge of a pair, with workers of its own."""
-        start = {"role": "reference", "task": str(pair.task), "op_name": pair.op}
-        reference = Process(lambda: self.host.spawn(start), REFERENCE, pair.task.name, "cpu")
         wanted = Settings(device="cpu", timeout=timeout, **settings)
-        judge = PairJudge(pair, wanted, "cpu", reference, self.host.spawn)
-        self._processes += [reference, judge]
+        judge = PairJudge(PairProcesses(pair, wanted, "cpu", self.host.spawn))
+        self._processes += [judge.reference, judge]
         return judge
 
     def verdict(
@@ -223,14 +223,6 @@ class Sides:
     def init(self) -> Any:
         """Return the constructor arguments as they were packed."""
         return tensors.unpack(self.inputs.message["case"]["init"], self.inputs.fd)
-
-
-def is_alive(pid: int) -> bool:
-    """Say whether a process runs or is stopped; one that only waits to be reaped is gone."""
-    with suppress(OSError):
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return text.rpartition(")")[2].split()[0] not in "ZX"
-    return False
 
 
 def marked_processes(mark: str) -> list[int]:

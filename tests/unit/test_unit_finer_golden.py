@@ -55,8 +55,8 @@ def test_everything_else_stays_the_references_own() -> None:
 
 def test_trees_keep_their_form() -> None:
     own = (Pair(torch.ones(1), 2.5), Held(torch.ones(1), [1, 2]), [torch.ones(1)])
-    finer = (Pair(torch.zeros(1).double(), 3.5), Held(torch.zeros(1).double(), [1, 2]), [])
-    (pair, held, listed), _, used = refine(own, finer)
+    zero = torch.zeros(1).double()
+    (pair, held, listed), _, used = refine(own, (Pair(zero, 3.5), Held(zero, [1, 2]), []))
     assert used
     assert (float(pair.a), pair.b, type(pair)) == (0.0, 3.5, Pair)
     assert (float(held.x), held.y) == (0.0, [1, 2])

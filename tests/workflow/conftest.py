@@ -12,13 +12,12 @@ import pytest
 
 from pytest_tritonverify import cli
 from pytest_tritonverify.engine import Engine
-from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.workdirs import Builder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from pytest_tritonverify.execution.host import Host
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -71,20 +70,13 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Commands:
     return Commands(capsys)
 
 
-@pytest.fixture(scope="session")
-def _host() -> Iterator[Host]:
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
-    yield host
-    host.close()
-
-
 @pytest.fixture
-def shared_host(_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_host(cpu_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands share a fork server: starting one takes seconds."""
 
     class Shared:
-        problems = _host.problems
-        spawn = _host.spawn
+        problems = cpu_host.problems
+        spawn = cpu_host.spawn
 
         def close(self) -> None:
             """Leave it to the next test."""
