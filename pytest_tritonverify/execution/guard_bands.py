@@ -206,7 +206,10 @@ class Bands:
         # It tells size and strides, and takes no memory.
         shape: torch.Tensor = original(*args, **{**kwargs, "device": "meta"})
         needed = _elements(shape)
-        if shape.layout is not torch.strided or not needed or not self._has_room(shape, needed):
+        if shape.layout is not torch.strided or not needed:
+            return cast("torch.Tensor", original(*args, **kwargs))
+        if not self._has_room(needed * shape.element_size()):
+            self.problem = f"the run asked for more than {_MOST_KEPT >> 20} MiB of fresh memory"
             return cast("torch.Tensor", original(*args, **kwargs))
         place = places.user_line(self._folder)
         try:
@@ -214,22 +217,24 @@ class Bands:
             found = _plain(flat.as_strided(shape.size(), shape.stride(), flat.storage_offset()))
         except RuntimeError as error:  # as above
             self.problem = errors.message_of(error)
+            self._drop_released()
             return cast("torch.Tensor", original(*args, **kwargs))
         return found.requires_grad_() if shape.requires_grad else found
 
-    def _has_room(self, shape: torch.Tensor, needed: int) -> bool:
-        size = needed * shape.element_size()
-        if self._kept() + size <= _MOST_KEPT:
-            return True
-        released = [one for one in self._guarded if one.released]
-        if released:
-            self._check(released, [])
-            for one in released:
-                one.close()
-            gone = {id(one) for one in released}
-            self._guarded = [one for one in self._guarded if id(one) not in gone]
+    def _has_room(self, size: int) -> bool:
+        if self._kept() + size > _MOST_KEPT:
+            self._drop_released()
         # The first one may be larger than all that is kept otherwise.
         return self._kept() + size <= _MOST_KEPT or not self._kept()
+
+    def _drop_released(self) -> None:
+        """Look at the bands of memory that nobody else holds any more, and let it go."""
+        released = [one for one in self._guarded if one.released]
+        self._check(released, [])
+        for one in released:
+            one.close()
+        gone = {id(one) for one in released}
+        self._guarded = [one for one in self._guarded if id(one) not in gone]
 
     def _kept(self) -> int:
         return sum(one.size for one in self._guarded if one.place is not None)

@@ -89,6 +89,9 @@ def _breaches(bands: Bands | None, call: Arguments, outputs: object) -> dict[str
     named = (*tensor_leaves(call.keyed(), "input"), *tensor_leaves(outputs, "output"))
     try:
         return {"breaches": bands.found(named), "unguarded": bands.problem}
+    except RuntimeError as error:
+        # The forward is over, and what it launched has ended well: this is the bands' own trouble.
+        return {"breaches": [], "unguarded": errors.message_of(error)}
     finally:
         bands.close()
 

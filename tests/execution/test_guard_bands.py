@@ -180,6 +180,16 @@ def test_memory_that_is_let_go_of_is_looked_at_before_it_goes(
     assert tensor == "(torch.float32, shape [400])"
 
 
+def test_more_than_can_be_kept_has_no_bands_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_bands, "_MOST_KEPT", 1 << 20)
+    with guarded() as bands:
+        held = [torch.empty(1 << 17) for _ in range(3)]
+        assert bands.problem == "the run asked for more than 1 MiB of fresh memory"
+        poke(held[1], 4 << 17, 1)
+        poke(held[0], -1, 1)
+        assert [side for _, side, _, _ in seen(bands)] == ["before", "after"]
+
+
 def test_what_has_to_change_its_size_says_so() -> None:
     with guarded():
         out = torch.empty(4)

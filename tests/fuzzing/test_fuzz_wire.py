@@ -17,6 +17,7 @@ from pytest_tritonverify.accuracy import Rules
 from pytest_tritonverify.comparison import Parcel, compare
 from pytest_tritonverify.evidence import observations
 from pytest_tritonverify.execution import tensors, unpacking, wire
+from pytest_tritonverify.probe.inventory import Inventory
 from pytest_tritonverify.reported import RunFacts
 from tests.support.fuzzing import damaged, damaged_bytes, fuzzed, values
 
@@ -229,6 +230,33 @@ def test_observations(told: Any) -> None:
             read(told)
 
 
+INVENTORY: dict[str, Any] = {
+    "tensors": [
+        [
+            "fc.weight",
+            {
+                "dtype": "float32",
+                "shape": [2, 3],
+                "digest": "a" * 64,
+                "transposed": "b" * 64,
+                "registered": True,
+                "drawn": False,
+                "volatile": "input",
+            },
+        ]
+    ],
+    "sequences": [["layers", 3], ["names", None]],
+    "truncated": False,
+}
+
+
+@fuzzed
+@given(damaged(INVENTORY) | values)
+def test_what_a_model_is_said_to_hold(told: Any) -> None:
+    with contextlib.suppress(wire.WireError):
+        Inventory.of(told)
+
+
 def test_the_corpus_is_right_before_it_is_damaged() -> None:
     assert len(outcomes.digests(PACKED.spec, PACKED.fd)) > 3
     assert RunFacts.of(FACTS).breaches
@@ -236,3 +264,4 @@ def test_the_corpus_is_right_before_it_is_damaged() -> None:
     for read in READERS:
         read(OBSERVED)
     assert observations.operators_of(OBSERVED["operators"])
+    assert Inventory.of(INVENTORY).tensors
