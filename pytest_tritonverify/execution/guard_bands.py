@@ -110,8 +110,6 @@ class _State:
 
 _state = _State()
 _originals: dict[str, Callable[..., torch.Tensor]] = {}
-
-
 _LIKE = frozenset({"empty_like", *_METHODS})
 
 
@@ -203,8 +201,11 @@ class Bands:
         device = torch.device(wanted)
         if device.type != self._device:
             return cast("torch.Tensor", original(*args, **kwargs))
-        # It tells size and strides, and takes no memory.
-        shape: torch.Tensor = original(*args, **{**kwargs, "device": "meta"})
+        try:
+            # It tells size and strides, and takes no memory.
+            shape: torch.Tensor = original(*args, **{**kwargs, "device": "meta"})
+        except (RuntimeError, TypeError):  # the caller's fault, or a rare type
+            return cast("torch.Tensor", original(*args, **kwargs))
         needed = _elements(shape)
         if shape.layout is not torch.strided or not needed:
             return cast("torch.Tensor", original(*args, **kwargs))
@@ -248,7 +249,7 @@ class Bands:
         device: torch.device | None = None,
     ) -> torch.Tensor:
         """Return a flat tensor without values between bands."""
-        size = torch.empty(0, dtype=dtype).element_size()
+        size = _originals["empty"](0, dtype=dtype).element_size()
         band, device = BAND_BYTES // size, device or torch.device(self._device)
         # As one of its type, so that poison is, too, and a device knows what it holds.
         whole = _originals["empty"](band + count + band, dtype=dtype, device=device)
