@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test types suite fuzz test-torch-npu ascend-lane lint clean
+.PHONY: verify test types suite fuzz test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -39,6 +39,14 @@ $(VENV)/.torch-npu: $(VENV)/.tested
 # SHARE=<site-packages> takes torch and what the tests need from there.
 ascend-lane:
 	$(PYTHON) tests/lanes/triton_ascend.py $(if $(SHARE),--share $(SHARE))
+
+# An environment with triton-ascend and ascendnpu-ir in .venv-ascend, where --verify-compile finds it.
+ascend-env:
+	$(PYTHON) tests/lanes/triton_ascend.py --only-make $(if $(SHARE),--share $(SHARE))
+
+# Compiling for Ascend NPUs, which needs that environment; not in `test`.
+test-ascend-compile: $(VENV)/.tested ascend-env
+	TRITONVERIFY_ASCEND_PYTHON=$(abspath .venv-ascend/bin/python) $(BIN)/python -m pytest tests/plugin/test_compiling_ascend.py
 
 $(VENV)/.installed: pyproject.toml requirements/test.txt
 	$(PYTHON) -m venv $(VENV)

@@ -62,7 +62,10 @@ def positional_path(cwd: Path, argument: str) -> Path:
 
 def outermost(dirs: Collection[Path]) -> tuple[Path, ...]:
     """Return the folders without those that lie in another one."""
-    return tuple(d for d in dict.fromkeys(dirs) if not any(other in d.parents for other in dirs))
+    given = dict.fromkeys(dirs)
+    return tuple(
+        folder for folder in given if not any(parent in given for parent in folder.parents)
+    )
 
 
 def touched(dirs: Iterable[Path], explicit: Collection[Path]) -> tuple[Path, ...]:

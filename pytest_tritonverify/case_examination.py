@@ -274,10 +274,11 @@ class CaseExamination:
         from pytest_tritonverify import outcomes
         from pytest_tritonverify.execution import tensors
 
-        golden, other = self._golden(self._case), None
+        answer, other = self._golden(self._case), None
+        golden, views = self._opened(answer), frozenset(answer.message["views"])
         if self._variant is not None:
             try:
-                other = self._golden(self._variant)
+                other = self._opened(self._golden(self._variant))
             except Failure:
                 other = None
         call = tensors.unpack(self._case[0]["call"], self._case[1])
@@ -286,7 +287,9 @@ class CaseExamination:
 
         def facts(replayed: Answer | None) -> dict[str, GoldenFact]:
             again = None if replayed is None else self._opened(replayed)
-            return outcomes.golden_facts(call, golden, other, observed, again, fixed=fixed)
+            return outcomes.golden_facts(
+                call, golden, other, observed, again, fixed=fixed, views=views
+            )
 
         evidence.golden = facts(self._replayed)
         if any(fact.followed is False for fact in evidence.golden.values()):
@@ -304,9 +307,8 @@ class CaseExamination:
         finally:
             process.close()
 
-    def _golden(self, case: tuple[Message, int | None]) -> Any:
-        answer = self._asked(self._all.reference, {"op": "golden", "case": case[0]}, case[1])
-        return self._opened(answer)
+    def _golden(self, case: tuple[Message, int | None]) -> Answer:
+        return self._asked(self._all.reference, {"op": "golden", "case": case[0]}, case[1])
 
     @staticmethod
     def _opened(answer: Answer | None) -> Any:

@@ -70,6 +70,8 @@ class CaseRun:
         try:
             return self._judge_case()
         except Failure as failure:
+            if self._judge.recorder is not None:
+                self._judge.recorder.note_failure(self._case_idx, failure)
             return self._failed(failure)
         finally:
             for fd in self._fds:
@@ -131,6 +133,8 @@ class CaseRun:
         attempts = configurations.attempts(
             lambda selection: self._run(candidate, inputs, selection), self._judge.settings.autotune
         )
+        if self._judge.recorder is not None and not further:
+            self._judge.recorder.note(self._case_idx, attempts)
         repeats = self._repeated(inputs, attempts[0]) if stressed else None
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.

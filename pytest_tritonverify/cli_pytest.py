@@ -32,15 +32,31 @@ class Ended(NamedTuple):
 
 def run_pytest(options: Sequence[str], folder: Path) -> Ended:
     """Run pytest in a process of its own, one that ends with this one."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PYTEST, *options],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        # A terminal's Ctrl-C comes here alone and is handed on once: a second one would keep
-        # pytest from writing down what did not run.
-        start_new_session=True,
-        preexec_fn=functools.partial(processes.die_with_parent, os.getpid()),  # noqa: PLW1509 - no threads here
-    )
+    process: subprocess.Popen[bytes] | None = None
+
+    def hand_on(number: int, _frame: object) -> None:
+        # Dying at once would take pytest along before it has written anything down.
+        if process is None:
+            raise SystemExit(128 + number)
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, hand_on)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PYTEST, *options],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            # A terminal's Ctrl-C comes here alone and is handed on once: a second one would keep
+            # pytest from writing down what did not run.
+            start_new_session=True,
+            preexec_fn=functools.partial(processes.die_with_parent, os.getpid()),  # noqa: PLW1509 - no threads here
+        )
+        return _waited_for(process)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _waited_for(process: subprocess.Popen[bytes]) -> Ended:
     interrupted = False
     while True:
         try:

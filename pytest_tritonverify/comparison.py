@@ -174,6 +174,15 @@ def compare(
     cautions = [caution for verdict in verdicts for caution in verdict.cautions]
     if mutated:
         cautions = [caution for caution in cautions if caution.code != "nothing_compared"]
+    left_alone = sorted(set(expected["changed"]) - set(got["changed"]) - set(mutated))
+    if left_alone:
+        cautions.append(
+            Caution(
+                "input_not_mutated",
+                f"the reference changes {', '.join(left_alone)}, which the implementation leaves "
+                "alone: callers that go on with it would find other values",
+            )
+        )
     only_here = sorted(set(got["changed"]) - set(expected["changed"]))
     if only_here:
         cautions.append(

@@ -87,7 +87,17 @@ class Engine:
 
             return LocalHost(device, environment)
         fork = device.forkable if self._settings.start == "auto" else self._settings.start == "fork"
-        return Host(HostConfig(device, fork, self._private_dirs, environment))
+        disposable = [self.own_cache] if self.own_cache and self._removes_cache else []
+        return Host(
+            HostConfig(
+                device,
+                fork,
+                self._private_dirs,
+                environment,
+                process_limit=self._settings.limits.processes,
+                disposable=() if self._settings.keep_cache else tuple(disposable),
+            )
+        )
 
     def _resolve(self, resolved: str | None) -> Device:
         """Decide on the device; an accelerator is asked whether it is there.

@@ -66,6 +66,7 @@ def explain(
     launches = [LaunchFacts(**vars(launch)) for launch in facts.launches]
     loads = facts.undefined_loads
     masked_loads = None if loads is None else [MaskedLoad(**vars(load)) for load in loads]
+    stray_reads = [str(stray) for stray in facts.strays if not stray.writes]
     tensors = {path: pair for path, pair in pairs.items() if _comparable(*pair)}
     found = {}
     for output in outputs:
@@ -85,6 +86,7 @@ def explain(
             inputs=[value for value in inputs if isinstance(value, torch.Tensor)],
             launches=launches,
             masked_loads=masked_loads,
+            stray_reads=stray_reads,
         )
         bounds = bounds_of(output.category, golden.dtype, output.metrics)
         errors = spectrum(golden, actual, bounds, case.survey.positions)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.results.records import FAILED, WARNED
-from pytest_tritonverify.workflow import figures, grouping
+from pytest_tritonverify.workflow import grouping
 from pytest_tritonverify.workflow.verification import FailedCase
 
 if TYPE_CHECKING:

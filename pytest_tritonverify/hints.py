@@ -36,6 +36,31 @@ _WANTS_CUDA = re.compile(r"not compiled with CUDA")
 _LAUNCHES_WAIT = {"npu": "ASCEND_LAUNCH_BLOCKING", "cuda": "CUDA_LAUNCH_BLOCKING"}
 
 
+# Devices are open to everybody whom the system lets.
+_DENIED = re.compile(r"\[Errno 13\] Permission denied: (?!'/dev/)")
+_FILE_TOO_LARGE = re.compile(r"\[Errno 27\]")
+_NO_PROCESS = re.compile(r"\[Errno 11\] Resource temporarily unavailable|can't start new thread")
+
+
+def of_confinement(message: str) -> str | None:
+    """Return a sentence on what is kept from implementations, where a failure shows it.
+
+    Args:
+        message: the exception's text.
+    """
+    if _DENIED.search(message):
+        return (
+            "An implementation may read neither the task nor results, and write neither beside a "
+            "pair nor into the Python installation. Its current folder and tempfile are free; "
+            "--verify-isolation=off takes all of this back."
+        )
+    if _FILE_TOO_LARGE.search(message):
+        return "Its files may grow to a limit, the machine's memory or --verify-file-limit."
+    if _NO_PROCESS.search(message):
+        return "It may have a limited number of processes and threads (--verify-process-limit)."
+    return None
+
+
 def hint(device: str, error_type: str, message: str, code: str) -> str | None:
     """Return a sentence on what to try, or None where nothing is known.
 
@@ -63,7 +88,10 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
     if known is not None:
         return known
     if error_type in ("OutOfMemoryError", "MemoryError") or _OUT_OF_MEMORY.search(message):
-        return "The case does not fit into memory here; try smaller shapes."
+        return (
+            "The case does not fit into memory here, or into what --verify-memory-limit leaves it; "
+            "try smaller shapes."
+        )
     return None
 
 

@@ -10,12 +10,15 @@ import pytest
 from pytest_tritonverify import discovery, terminal
 from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
+from pytest_tritonverify.results.claim import ClaimedError
+from pytest_tritonverify.signals import Termination
 from pytest_tritonverify.startup import WORKER_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from pathlib import Path
 
+    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.session import VerifySession
 
 _REPORT_ATTRIBUTE = "tritonverify"
@@ -30,7 +33,25 @@ class ActiveHooks:
         self._config = config
         self._session = session
         self._judging = False
+        self._termination: Termination | None = None
         self._page_problem: str | None = None
+
+    # The run
+
+    def pytest_sessionstart(self) -> None:
+        """End in good order on SIGTERM; a worker of pytest-xdist is ended by its controller."""
+        if not hasattr(self._config, "workerinput"):
+            self._termination = Termination(self._end_by_signal)
+
+    @staticmethod
+    def _end_by_signal() -> None:
+        pytest.exit("the run was ended by SIGTERM", returncode=pytest.ExitCode.INTERRUPTED)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self) -> None:
+        """Begin nothing once the run was to end, though an exception went astray."""
+        if self._termination is not None and self._termination.asked:
+            self._end_by_signal()
 
     # Collection
 
@@ -92,13 +113,26 @@ class ActiveHooks:
         self._judging = not any(getattr(self._config.option, name, False) for name in dry)
         if not self._judging or self._session.ledger is None:
             return
+        files = _ours(session.items)
+        self._claim([file.pair for file in files if file.owns_result])
         run_page.clear(self._session)
-        for file in _ours(session.items):
+        for file in files:
             entries, selected, checks = file.entries, file.selected, file.checks
             if selected or checks:
                 self._session.expect(file.pair, entries, len(entries), selected, checks)
             if file.measured and self._session.benchmarks is not None:
                 self._session.benchmarks.expect(file.pair, len(entries), file.measured)
+
+    def _claim(self, pairs: Iterable[Pair]) -> None:
+        """Hold pairs, before anything of theirs is touched.
+
+        Raises:
+            pytest.UsageError: another run has one of them.
+        """
+        try:
+            self._session.claim(pairs)
+        except ClaimedError as error:
+            raise pytest.UsageError(str(error)) from None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
@@ -152,6 +186,7 @@ class ActiveHooks:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Announce cases on the controller, which collects nothing itself."""
         if self._judging:
+            self._claim(self._session.pairs_among(ids, self._config.rootpath))
             self._session.expect_ids(ids, self._config.rootpath)
 
     @pytest.hookimpl(optionalhook=True)
@@ -183,6 +218,8 @@ class ActiveHooks:
             self._page_problem = run_page.write(self._session)
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[WORKER_KEY] = self._session.clocks
+        if self._termination is not None:
+            self._termination.forget()
         yield
         settled = (
             pytest.ExitCode.OK,

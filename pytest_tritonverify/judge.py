@@ -7,14 +7,17 @@ import time
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify.case_run import CaseRun
+from pytest_tritonverify.compilation.recorder import Recorder
 from pytest_tritonverify.examination import ExecutionExamination
 from pytest_tritonverify.probe.probing import Probe
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.compilation.compiling import Compilations
+    from pytest_tritonverify.compilation.outcomes import CompileReport
     from pytest_tritonverify.evidence.report import ExecutionReport
     from pytest_tritonverify.execution.worker_handle import Answer
     from pytest_tritonverify.pair_processes import PairProcesses
@@ -34,6 +37,9 @@ class PairJudge:
         self.settings = processes.settings
         self.reference = processes.shared
         self.candidate = processes.candidate()
+        self.recorder = None
+        if self.settings.compile is not None:
+            self.recorder = Recorder(self.settings, self.reference, self.candidate)
         self._spent = 0.0
         self._probed: CheckRecord | None = None
         # Now, before the implementation runs: it reads the file that could change itself.
@@ -92,6 +98,28 @@ class PairJudge:
         """
         with self._timed(item_timeout) as deadline:
             return self._examination.run(entries, deadline, self._outcomes)
+
+    def compile(
+        self,
+        compilations: Compilations,
+        total: int,
+        item_timeout: float | None,
+        say: Callable[[int, int], None],
+    ) -> CompileReport:
+        """Compile the kernels that the cases launch; cases that have not been run are run for it.
+
+        Args:
+            compilations: compiles.
+            total: the number of cases.
+            item_timeout: seconds that this may take; None leaves the pair's limit.
+            say: is told how many of how many compilations are done.
+        """
+        assert self.recorder is not None  # noqa: S101 - there is one wherever kernels are compiled
+        with self._timed(item_timeout) as deadline:
+            known, unknown = self.recorder.recordings(total, deadline)
+            # It needs the cores, and another case starts a new one.
+            self.candidate.close()
+            return compilations.report(self.pair, known, unknown, deadline, say)
 
     @contextlib.contextmanager
     def _timed(self, item_timeout: float | None) -> Iterator[float]:

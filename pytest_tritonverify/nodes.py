@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tritonverify import discovery, display, execution_check, screening
+from pytest_tritonverify import discovery, display, execution_check, screening, terminal
 from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.ledger import LOAD_ITEM
 from pytest_tritonverify.results.records import SKIPPED
-from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
+from pytest_tritonverify.results.result_file import CHECKS, COMPILE, HIDDEN_STATE
 from pytest_tritonverify.stash import session_key
 from pytest_tritonverify.supervision import REFERENCE
 
@@ -45,6 +45,12 @@ class VerifyFile(pytest.File):
         """The run that this file belongs to."""
         return self.config.stash[session_key]
 
+    @property
+    def owns_result(self) -> bool:
+        """Whether this run writes a file of the pair: not where only some cases are selected."""
+        counts = len(self.selected), len(self.measured)
+        return len(self.entries) in counts
+
     def collect(self) -> Iterator[pytest.Item]:
         """Yield checks and one item a case, or one that fails where no cases can be listed."""
         session = self.verify_session
@@ -61,6 +67,8 @@ class VerifyFile(pytest.File):
             yield self._item(CaseItem, entry.name, case_idx=case_idx, entry=entry)
         if session.observing:
             yield self._item(ExecutionItem, execution_check.CHECK)
+        if session.compilations is not None:
+            yield self._item(CompileItem, COMPILE)
         if session.benchmarks is not None:
             # Not at the top: most runs measure nothing.
             from pytest_tritonverify.benchmark.nodes import BenchmarkItem, name_of
@@ -198,6 +206,22 @@ class ExecutionItem(CheckItem):
         """
         file = self.parent
         self.conclude(file.verify_session.examine(self.pair, file.entries, self.timeout))
+
+
+class CompileItem(CheckItem):
+    """The kernels that the cases launch, compiled for other devices."""
+
+    def runtest(self) -> None:
+        """Compile them.
+
+        Raises:
+            CaseFailure: one does not compile.
+        """
+        file = self.parent
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        with terminal.compiling(self.pair, reporter) as say:
+            record = file.verify_session.compile(self.pair, file.entries, self.timeout, say)
+        self.conclude(record)
 
 
 class CaseItem(VerifyItem):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.benchmark import options as benchmark_options
+from pytest_tritonverify.compilation import options as compile_options
 from pytest_tritonverify.settings import (
     AUTOTUNE_CHOICES,
     DEGENERATION_CHOICES,
@@ -47,6 +49,10 @@ _PLAIN_INI = (
     "autotune",
     "masked_lanes",
     "interpreter_jobs",
+    "isolation",
+    "memory_limit",
+    "process_limit",
+    "file_limit",
     "github_summary",
     "golden",
     "stress",
@@ -137,6 +143,29 @@ def add_options(parser: pytest.Parser) -> None:
         "interpreter-jobs",
         "Processes over which long launches are spread, on the CPU (default: the cores)",
         metavar="N",
+    )
+    compile_options.add_options(group, parser)
+    add(
+        "isolation",
+        "Whether implementations are kept from files: the task, results, and writing to pairs and "
+        "packages; auto (default) does so where the kernel has Landlock, require insists on it",
+        choices=isolation.CHOICES,
+    )
+    add(
+        "memory-limit",
+        "Memory that a process of an implementation may have, such as 8G, or off (default: the "
+        "machine's on the CPU, off elsewhere)",
+        metavar="SIZE",
+    )
+    add(
+        "process-limit",
+        "Processes that an implementation may have at once, or off (default: 256, and 4 a core)",
+        metavar="N",
+    )
+    add(
+        "file-limit",
+        "Size that a file of an implementation may grow to, or off (default: the machine's memory)",
+        metavar="SIZE",
     )
     add(
         "golden",

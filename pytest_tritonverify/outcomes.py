@@ -108,6 +108,7 @@ def golden_facts(
     replayed: Any | None = None,
     *,
     fixed: bool,
+    views: frozenset[str] = frozenset(),
 ) -> dict[str, GoldenFact]:
     """Say what every tensor of a golden is like.
 
@@ -118,6 +119,8 @@ def golden_facts(
         actual: the unpacked `outputs` and `changed` of the implementation.
         replayed: those of the implementation for the other inputs, None where there are none.
         fixed: there are no inputs that could have been others.
+        views: paths of outputs which the reference returns as views of inputs. Where it does so
+            with all of them, the views are the work.
     """
     given = [tensor for _, tensor in running.tensor_leaves(dict(call), "input")]
     inputs = {_bits(tensor) for tensor in given}
@@ -125,6 +128,8 @@ def golden_facts(
     found = dict(_leaves(actual))
     again = {} if replayed is None else dict(_leaves(replayed))
     facts = {}
+    if views.issuperset(path for path, _ in _leaves(golden)):
+        views = frozenset()
     for path, tensor in _leaves(golden):
         depends: bool | None = False if fixed else None
         if path in others:
@@ -134,6 +139,7 @@ def golden_facts(
             constant=_is_constant(tensor),
             # An input that the call changed is an outcome, too.
             same_as_input=_bits(tensor) in inputs,
+            view=path in views,
             depends=depends,
             resembled=path in found and _share_near(tensor, found[path]) >= _ALIKE,
             followed=_share_near(others[path], again[path]) >= _FAR

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.standin import choosing
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, Process
 
@@ -91,12 +92,16 @@ class PairProcesses:
         return self._for_implementation("observer", None, timed=False)
 
     def _for_implementation(self, role: str, masked_lanes: str | None, *, timed: bool) -> Process:
-        settings = self.settings
+        settings, wishes = self.settings, self.settings.compile
         start = {
             "role": role,
+            # A measured launch is left alone.
+            "record": wishes is not None and not timed and role == "candidate",
+            "all_configurations": wishes is not None and wishes.all_configurations,
             "implementation": str(self.pair.implementation),
             "task": str(self.pair.task),
             "guarded": not settings.in_process,
+            "confinement": isolation.confinement(self.pair, settings, self.device),
             "masked_lanes": masked_lanes or settings.masked_lanes,
             "interpreter_jobs": settings.interpreter_jobs,
             "standin": self.standin,

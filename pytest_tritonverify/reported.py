@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from pytest_tritonverify.compilation.launches import Recording
 from pytest_tritonverify.execution import errors
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class RunFacts:
         strays: accesses outside of tensors.
         breaches: writes beside tensors.
         unguarded: why not all tensors lay between guard bands; empty where they did.
+        recording: the launches as a compiler needs them; None where they were not recorded.
     """
 
     launches: tuple[Launch, ...] = ()
@@ -165,6 +167,7 @@ class RunFacts:
     strays: tuple[Stray, ...] = ()
     breaches: tuple[Breach, ...] = ()
     unguarded: str = ""
+    recording: Recording | None = None
 
     @property
     def writes_outside(self) -> bool:
@@ -183,6 +186,7 @@ class RunFacts:
             tuple(_strays(message.get("strays"))),
             tuple(_breaches(message.get("breaches"))),
             _text(message.get("unguarded"))[:_LONGEST_REASON],
+            Recording.of(message.get("recording")),
         )
 
 

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import discovery, execution_check, interpreter_doubts
+from pytest_tritonverify import discovery, execution_check, interpreter_doubts, signals
 from pytest_tritonverify.cache_ab import CacheTrial
+from pytest_tritonverify.results.claim import Claim
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
 from pytest_tritonverify.settings import absolute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_tritonverify.activation import Activation
     from pytest_tritonverify.benchmark.benchmarks import Benchmarks
     from pytest_tritonverify.catalogue import CaseEntry
+    from pytest_tritonverify.compilation.compiling import Compilations
     from pytest_tritonverify.discovery import Findings, Pair
     from pytest_tritonverify.engine import Engine
     from pytest_tritonverify.results.ledger import Ledger
@@ -38,6 +40,7 @@ class VerifySession:
         ledger: keeps the outcomes; None in a process that only runs items for another one.
         clocks: what happened to the clocks of the devices, once the session is closed.
         benchmarks: measures, and keeps what was measured; None where nothing is to be.
+        compilations: compiles kernels for other devices; None where none is to be.
         screening: the static check of implementations.
     """
 
@@ -47,9 +50,11 @@ class VerifySession:
     engine: Engine
     ledger: Ledger | None = None
     benchmarks: Benchmarks | None = None
+    compilations: Compilations | None = None
     clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
+    _claims: dict[Path, Claim] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
@@ -105,6 +110,31 @@ class VerifySession:
         partial = self.settings.degeneration == "partial"
         return execution_check.concluded(report, self.settings.execution, partial=partial)
 
+    def compile(
+        self,
+        pair: Pair,
+        entries: Sequence[CaseEntry],
+        item_timeout: float | None,
+        say: Callable[[int, int], None],
+    ) -> CheckRecord:
+        """Compile the kernels that a pair's cases launch.
+
+        Args:
+            pair: the pair.
+            entries: its cases.
+            item_timeout: seconds that this may take; None leaves the pair's limit.
+            say: is told how many of how many compilations are done.
+        """
+        from pytest_tritonverify.compilation import outcomes
+
+        assert self.compilations is not None  # noqa: S101 - else there is no such item
+        refusal = self.screening.refusal(pair)
+        if refusal is not None:
+            return CheckRecord.passed_over(outcomes.CHECK, refusal)
+        judge = self.engine.judge(pair)
+        report = judge.compile(self.compilations, len(entries), item_timeout, say)
+        return outcomes.concluded(report, pair.implementation.parent)
+
     def expect(
         self,
         pair: Pair,
@@ -134,6 +164,21 @@ class VerifySession:
             "environment": environment,
             **content,
         }
+
+    def claim(self, pairs: Iterable[Pair]) -> None:
+        """Hold pairs whose results this run will write, as long as it lasts.
+
+        Raises:
+            ClaimedError: another run holds one.
+        """
+        for pair in pairs:
+            if self.ledger is not None and pair.implementation not in self._claims:
+                self._claims[pair.implementation] = Claim(pair.implementation)
+
+    def pairs_among(self, ids: Sequence[str], root: Path) -> list[Pair]:
+        """Return the pairs that node ids of items belong to."""
+        paths = dict.fromkeys(absolute(root / nodeid.partition("::")[0]) for nodeid in ids)
+        return [pair for pair in map(self._pair, paths) if pair is not None]
 
     def expect_ids(self, ids: Sequence[str], root: Path) -> None:
         """Enter into the ledger which cases a worker has collected, from its node ids.
@@ -226,11 +271,16 @@ class VerifySession:
             if not interrupted:
                 self._try_empty_caches()
         finally:
-            self.engine.close()
-            if self.benchmarks is not None:
-                self.clocks = self.benchmarks.release_clocks()
-                self.benchmarks.take_clocks(self.clocks)
-            self._finish(interrupted=interrupted)
+            with signals.held_back():
+                self.engine.close()
+                if self.compilations is not None:
+                    self.compilations.close()
+                if self.benchmarks is not None:
+                    self.clocks = self.benchmarks.release_clocks()
+                    self.benchmarks.take_clocks(self.clocks)
+                self._finish(interrupted=interrupted)
+                while self._claims:
+                    self._claims.popitem()[1].give_back()
 
     def _try_empty_caches(self) -> None:
         """Run pairs with accuracy failures again, where the user wants to know whose they are."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.discovery import Selection
 from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_tritonverify.benchmark.asking import BenchmarkWishes
+    from pytest_tritonverify.compilation.wishes import CompileWishes
 
 DEFAULT_TIMEOUT = 900.0
 DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
@@ -73,6 +75,8 @@ class Settings:
         hidden_state: whether the models of both sides are compared.
         masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
         interpreter_jobs: processes over which a long launch is spread on the CPU.
+        limits: what is kept from implementations' processes.
+        protected: folders, beside those of pairs, that implementations may not write to.
         in_process: run everything in the judge, for debuggers.
         github_summary: file to which the outcome is appended in Markdown; None for none.
         html: where the page about all pairs goes; None for none.
@@ -81,6 +85,8 @@ class Settings:
         keep_cache: keep that cache.
         benchmark: how cases are measured; None where they are not.
         cache_ab: run pairs with accuracy failures again, on an empty Triton cache.
+        compile: how kernels are compiled for devices that need not be there; None where they are
+            not.
     """
 
     dirs: tuple[Path, ...] = ()
@@ -106,6 +112,8 @@ class Settings:
     hidden_state: str = "fail"
     masked_lanes: str = "poison"
     interpreter_jobs: int = field(default_factory=_cores)
+    limits: isolation.Limits = field(default_factory=isolation.Limits)
+    protected: tuple[Path, ...] = ()
     in_process: bool = False
     github_summary: Path | None = None
     html: Path | None = None
@@ -114,6 +122,7 @@ class Settings:
     keep_cache: bool = False
     benchmark: BenchmarkWishes | None = None
     cache_ab: bool = False
+    compile: CompileWishes | None = None
 
     @classmethod
     def load(
@@ -141,7 +150,7 @@ class Settings:
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
             device=_choice("device", given("device") or "auto", DEVICE_CHOICES),
-            timeout=_positive_seconds(timeout),
+            timeout=positive_seconds("timeout", timeout),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
             hf32=bool(given("hf32")),
@@ -167,6 +176,7 @@ class Settings:
                 "masked_lanes", given("masked_lanes") or "poison", MASKED_LANES_CHOICES
             ),
             interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
+            limits=_isolation(given),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
             html=given.file("html"),
@@ -176,6 +186,7 @@ class Settings:
             keep_cache=bool(given("keep_cache")),
             benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
+            compile=_compile(given, option, cwd, ini_folder),
         ).checked()
 
     def checked(self) -> Settings:
@@ -189,6 +200,13 @@ class Settings:
                 "--verify-cache-ab compares the Triton cache in use with an empty one, and with "
                 "--verify-fresh-cache both are empty: leave one of them out"
             )
+        if self.limits.files == isolation.REQUIRE and isolation.of_files(self) == isolation.NONE:
+            reason = (
+                "--verify-in-process isolates nothing"
+                if self.in_process
+                else "this kernel has no Landlock; Linux 5.19 has, with landlock among its lsm"
+            )
+            raise SettingsError(f"--verify-isolation=require: {reason}")
         if self.html is not None and self.html.is_dir():
             raise SettingsError(f"--verify-html: {self.html} is a folder; name a file in it")
         if self.cache_ab and self.in_process:
@@ -210,6 +228,20 @@ def _benchmark(given: Given) -> BenchmarkWishes | None:
 
     try:
         return BenchmarkWishes.load(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _compile(
+    given: Callable[[str], Any], option: Callable[[str], Any], cwd: Path, ini_folder: Path
+) -> CompileWishes | None:
+    if not given("compile"):
+        return None
+    # Not at the top: most runs compile nothing.
+    from pytest_tritonverify.compilation.wishes import CompileWishes
+
+    try:
+        return CompileWishes.load(given, option, cwd, ini_folder)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
@@ -240,6 +272,14 @@ def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     return value
 
 
+def _isolation(given: Callable[[str], Any]) -> isolation.Limits:
+    _choice("isolation", given("isolation") or isolation.AUTO, isolation.CHOICES)
+    try:
+        return isolation.Limits.load(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
 def _github_summary(value: Any, cwd: Path) -> Path | None:
     wanted = "on" if value is True else _choice("github_summary", value, ("auto", "on", "off"))
     named = os.environ.get(GITHUB_SUMMARY_VARIABLE)
@@ -258,13 +298,19 @@ def _limits(entries: Iterable[str]) -> StrictLimits:
         raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
-def _positive_seconds(value: Any) -> float:
+def positive_seconds(name: str, value: Any) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        SettingsError: the value of that setting is none, or not positive.
+    """
+    option = f"--verify-{name.replace('_', '-')}"
     try:
         seconds = float(value)
     except (TypeError, ValueError):
-        raise SettingsError(f"--verify-timeout: {value!r} is no number of seconds") from None
+        raise SettingsError(f"{option}: {value!r} is no number of seconds") from None
     if not 0 < seconds < float("inf"):
-        raise SettingsError(f"--verify-timeout: {value!r} is no positive number of seconds")
+        raise SettingsError(f"{option}: {value!r} is no positive number of seconds")
     return seconds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from pathlib import Path
@@ -216,16 +217,21 @@ def _patterns(settings: Settings) -> str:
 def _session(
     config: pytest.Config, settings: Settings, activation: Activation, findings: Findings
 ) -> Any:
+    from pytest_tritonverify import isolation
+    from pytest_tritonverify.activation import outermost
     from pytest_tritonverify.engine import DeviceMissingError, Engine
     from pytest_tritonverify.results.ledger import Ledger
     from pytest_tritonverify.session import VerifySession
 
     keeper = _keeper(config, settings)
+    toolchains = _toolchains(config, settings)
     brief = getattr(config, "workerinput", {}).get(WORKER_KEY, {})
     private = activation.folders() | {pair.implementation.parent for pair in findings.pairs}
     private |= {folder.resolve() for folder in private}
     cache = getattr(config, "cache", None)
     folder = Path(cache.mkdir("tritonverify")) if cache is not None else None
+    protected = outermost({*private, *([folder] if folder else [])})
+    settings = dataclasses.replace(settings, protected=protected)
     try:
         engine = Engine(
             settings, folder, frozenset(private), brief.get("device"), brief.get("own_cache")
@@ -240,9 +246,33 @@ def _session(
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
             strictness=settings.strict_limits.to_json() if settings.strict else None,
+            isolation=isolation.of_files(settings),
         )
     benchmarks = _benchmarks(config, settings, engine, keeper)
-    return VerifySession(settings, activation, findings, engine, ledger, benchmarks)
+    compilations = None
+    if toolchains is not None:
+        from pytest_tritonverify.compilation.compiling import Compilations
+
+        compilations = Compilations(settings, toolchains, frozenset(private))
+    return VerifySession(settings, activation, findings, engine, ledger, benchmarks, compilations)
+
+
+def _toolchains(config: pytest.Config, settings: Settings) -> Any:
+    """Return what compiles for each target that was asked for; None where none was.
+
+    Raises:
+        pytest.UsageError: nothing does for one of them.
+    """
+    wishes = settings.compile
+    if wishes is None:
+        return None
+    from pytest_tritonverify.compilation import targets, toolchains
+
+    folders = (config.rootpath, config.invocation_params.dir)
+    try:
+        return toolchains.resolve(wishes.targets, wishes.ascend_python, folders)
+    except (targets.TargetError, toolchains.ToolchainError) as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def _recorded(settings: Settings) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 # Phases in which a failure is the module's: no other case of the pair could end differently.
 _LOADING = ("start", "import")
+
+# What faulthandler writes above the frames of the thread that was running, and their form.
+_RUNNING = "Current thread "
+_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}) in ', re.MULTILINE)
 
 REFERENCE = "reference"
 IMPLEMENTATION = "implementation"
@@ -156,10 +162,19 @@ class Process:
         output = _without_own_frames(lost.output)
         if output:
             text += f"\nLast output of the process:\n{_indented(errors.clip(output, 4000))}"
-        failure = Failure(self._side, name, text, lost.phase, output=lost.output)
+        file, line = self._last_line(lost.output)
+        failure = Failure(self._side, name, text, lost.phase, file, line, lost.output)
         if getattr(lost, "bad_address", False):
             failure.facts = None
         return self._remember(failure)
+
+    def _last_line(self, output: str) -> tuple[str | None, int | None]:
+        """Return where in the user's file a process was, by the stacks that it has written down."""
+        stack = output.rpartition(_RUNNING)[2].partition("\nThread ")[0]
+        for path, line in _FRAME.findall(stack) if _RUNNING in output else ():
+            if os.path.basename(path) == self._label:  # noqa: PTH119 - a foreign string
+                return path, int(line)
+        return None, None
 
     def _raised(self, error: dict[str, Any], cause: BaseException | None) -> Failure:
         name, message = error["type"], error["message"]
@@ -173,6 +188,8 @@ class Process:
         if error["traceback"]:
             lines.append(error["traceback"])
         advice = hints.hint(self._device, name, message, error["code"])
+        if advice is None and self._side == IMPLEMENTATION and cause is None:
+            advice = hints.of_confinement(message)
         if advice:
             lines.append(f"Hint: {advice}")
         failure = Failure(
@@ -195,6 +212,12 @@ class Process:
             self._broken = failure
             self.close()
         return failure
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Keep the worker, if it is a process, and everything that it started from running."""
+        paused: Any = getattr(self._worker, "paused", contextlib.nullcontext)
+        found: contextlib.AbstractContextManager[None] = paused()
+        return found
 
     def close(self) -> None:
         """End the worker, if there is one, and everything that it started."""

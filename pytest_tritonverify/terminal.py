@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import own_cache
 from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.records import TIMEOUT, WARNED
+from pytest_tritonverify.results.result_file import COMPILE
 from pytest_tritonverify.strictness.limits import StrictLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.results.ledger import PairAccount
     from pytest_tritonverify.session import VerifySession
 
@@ -35,6 +38,8 @@ def header(session: VerifySession) -> list[str]:
     ]
     if session.settings.in_process:
         lines.append("tritonverify: in pytest's own process; nothing is isolated")
+    if session.compilations is not None:
+        lines += [f"tritonverify: {line}" for line in session.compilations.described()]
     if session.settings.strict:
         changed = _changed_limits(session)
         lines.append(f"tritonverify: strict: more is asked for than the standard does{changed}")
@@ -103,6 +108,42 @@ def progress(session: VerifySession, payload: Mapping[str, Any], reporter: Any) 
         from pytest_tritonverify.benchmark import terminal as of_benchmarks
 
         of_benchmarks.progress(session.benchmarks, payload, reporter)
+
+
+@contextlib.contextmanager
+def compiling(pair: Pair, reporter: Any) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of a pair's kernels have been compiled, while they are, on a terminal.
+
+    Args:
+        pair: the pair.
+        reporter: pytest's terminal reporter, or None.
+    """
+    shown: list[int] = []
+
+    def say(done: int, total: int) -> None:
+        if reporter is None or not reporter.isatty or reporter.verbosity < 0:
+            return
+        if not shown:
+            reporter.ensure_newline()
+        shown.append(done)
+        reporter.rewrite(f"{pair.label}: {done} of {total} kernels compiled", erase=True)
+
+    try:
+        yield say
+    finally:
+        if shown:
+            reporter.line("")
+
+
+def _compiled(account: PairAccount, label: str) -> list[str]:
+    """Say how many kernels compile for which target."""
+    check = account.checks.get(COMPILE)
+    kernels = (check.report or {}).get("kernels", []) if check is not None else []
+    counts = []
+    for target in dict.fromkeys(kernel["target"] for kernel in kernels):
+        of = [kernel["compiles"] for kernel in kernels if kernel["target"] == target]
+        counts.append(f"{sum(of)} of {len(of)} for {target}")
+    return [f"{label}: kernels that compile: {', '.join(counts)}"] if counts else []
 
 
 def summary(session: VerifySession, reporter: Any, *, full_paths: bool = False) -> None:
@@ -213,6 +254,9 @@ def _kinds(account: PairAccount) -> str:
     missing = len(account.selected) - len(account.records)
     if missing > 0:
         kinds["NotRun"] = kinds.get("NotRun", 0) + missing
+    compiled = account.checks.get(COMPILE)
+    if compiled is not None and not compiled.passed:
+        kinds[compiled.error_type or "Error"] = 1
     if not kinds:
         return "its result could not be written"
     return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
@@ -239,6 +283,7 @@ def _notes(
             )
         notes += _standins(account, label)
         notes += _cache_trial(account, label)
+        notes += _compiled(account, label)
         notes += _warnings(account, label)
     notes += [
         f"warning: {_short(task, cwd)} defines {task_faults.INPUTS}() too, which is not used: "

@@ -9,6 +9,7 @@ import pytest
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.warm_start import WarmStart
+from tests.support.workers import PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def warm_start() -> Iterator[WarmStart]:
 @pytest.fixture(scope="session")
 def cpu_host() -> Iterator[Host]:
     """A fork server for Triton's interpreter."""
-    host = Host(HostConfig(DEVICES["cpu"], fork=True))
+    host = Host(HostConfig(DEVICES["cpu"], fork=True, process_limit=PROCESSES))
     assert host.problems() == {}
     yield host
     host.close()

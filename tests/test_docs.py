@@ -236,6 +236,7 @@ def test_log_lines_are_quoted_to_the_letter() -> None:
 _PACKAGES_WITH_A_PAGE = (
     "accuracy",
     "benchmark",
+    "compilation",
     "degeneration",
     "evidence",
     "forensics",
@@ -248,6 +249,13 @@ _PACKAGES_WITH_A_PAGE = (
     "workflow",
     "strictness",
 )
+
+
+def test_what_shows_a_guarantee_is_there() -> None:
+    page = text_of(ROOT / "docs/trust.md")
+    named = set(re.findall(r"`((?:\w+/)?test_\w+\.py)`", page))
+    assert len(named) > 20
+    assert {name for name in named if not (ROOT / "tests" / name).is_file()} == set()
 
 
 def test_every_module_has_its_line() -> None:

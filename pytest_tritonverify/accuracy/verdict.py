@@ -24,7 +24,7 @@ class Caution:
     Attributes:
         code: A stable name: `dtype_cast`, `integer_width`, `index_by_quantisation_rule`,
             `one_sided_rounding`, `nothing_finite`, `nothing_compared` or, from beside this
-            package, `non_discriminating` and `input_mutated`.
+            package, `non_discriminating`, `input_mutated` and `input_not_mutated`.
         message: The same for people, with the output's path.
     """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.benchmark import gate, gate_rules
+from pytest_tritonverify.benchmark import gate
 from pytest_tritonverify.benchmark.gate import Passage
-from pytest_tritonverify.results import names, result_file
+from pytest_tritonverify.results import names, reliance, result_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class Admission:
         if not self._required:
             return gate.lifted()
         path = self._result_of(pair)
-        now = gate_rules.present(pair, settings, self._engine.fingerprint())
+        now = reliance.present(pair, settings, self._engine.fingerprint())
         if not wanted.verified_here:
             return gate.examine(path, now)
         missing = standing.missing(wanted.selected, wanted.checks)

@@ -24,10 +24,12 @@ class Measured:
     Attributes:
         side: the measurement.
         loop: its timed loop, by both clocks.
+        kept: numbers of the forwards whose outputs it has kept, from 0.
     """
 
     side: SideMeasurement
     loop: Loop
+    kept: tuple[int, ...] = ()
 
 
 def read(message: Message, repeats: int, judged_s: float | None) -> Measured:
@@ -56,7 +58,16 @@ def read(message: Message, repeats: int, judged_s: float | None) -> Measured:
         ):
             raise MeasurementError("its latency is not the mean of its samples")
     judged = None if judged_s is None else judged_s * 1000
-    return Measured(side, Loop(judged, told, forwards))
+    return Measured(side, Loop(judged, told, forwards), _numbers(message.get("kept", []), repeats))
+
+
+def _numbers(value: Any, repeats: int) -> tuple[int, ...]:
+    # Every forward twice at most: by itself, and under a profiler.
+    if not isinstance(value, list) or len(value) > 2 * repeats:
+        raise MeasurementError("`kept` is no list of numbers of its forwards")
+    if not all(type(number) is int and 0 <= number < 2 * repeats for number in value):
+        raise MeasurementError("`kept` holds what is no number of a forward")
+    return tuple(value)
 
 
 def _milliseconds(timing: dict[str, Any], name: str) -> float:

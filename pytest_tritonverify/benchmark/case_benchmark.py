@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pytest_tritonverify")
 
 IMPLAUSIBLE = "ImplausibleTime"
-# Timed forwards whose outputs are compared: a handful, as each golden is a run on the CPU.
+# Timed forwards whose outputs are compared with a golden: a handful, as each is a run on the CPU.
 _COMPARED = 3
+# Bytes of outputs, and of inputs that are looked through for changes, for which others are compared
+# with what the reference's process returned.
+_ROOM = 64 << 20
 # A machine that stalls for a moment is no fraud: only times that are wrong again and again are.
 _ATTEMPTS = 3
 
@@ -113,42 +116,83 @@ class CaseBenchmark:
             },
         )
         self._input_desc = inputs.message["input_desc"]
-        packed = {name: inputs.message[name] for name in ("sets", "init", "segments")}
+        packed = {name: inputs.message[name] for name in ("sets", "init", "segments", "turning")}
         count = len(packed["sets"])
-        if count == 1:
+        if count == 1 and not packed["turning"]:
             text = (
                 "there is one set of inputs only, since no other values can be put in: outputs "
                 "that are remembered are not found out"
             )
             self._warnings.append({"code": "inputs_not_rotated", "message": text})
-        kept = self._numbers(count)
+        required = self._numbers(perf.repeats if packed["turning"] else count)
         request = {
             **packed,
             "op": "measure",
             "warmup": perf.warmup,
             "repeats": perf.repeats,
-            "kept": kept,
+            "kept": required,
+            "welcome": [],
+            "room": 0,
         }
-        trusted = None
-        mine: dict[int, Answer] = {}
-        if perf.skip_framework:
-            self._framework = _given(perf)
-        else:
-            trusted = self._timed(pair.reference, request, inputs.fd)
-            self._framework = trusted.side
-            mine = self._outputs(pair.reference, kept, trusted)
-        theirs = self._implementation_timed(request, inputs.fd, trusted)
+        kept, mine, theirs = self._timed_both(request, inputs.fd)
         outputs = self._outputs(pair.candidate, kept, theirs)
         for number in outputs:
-            case = sets.case_of(packed, number)
-            golden = self._asked(pair.inputs, {"op": "golden", "case": case}, inputs.fd)
-            self._compare(
-                (case["call"], inputs.fd), golden, mine.get(number), outputs[number], number
-            )
+            case = (sets.case_of(packed, number), inputs.fd)
+            self._compare(case, number, outputs[number], mine.get(number), number in required)
         self._implementation = theirs.side
 
+    def _timed_both(
+        self, request: Message, fd: int | None
+    ) -> tuple[list[int], dict[int, Answer], Measured]:
+        """Measure both sides, and again until the implementation's times can be true.
+
+        Returns:
+            The numbers of the implementation's forwards whose outputs are to be compared, the
+            reference's outputs by theirs, and the implementation's measurement.
+
+        Raises:
+            Failure: its times never can be true.
+        """
+        objection = None
+        for _ in range(_ATTEMPTS):
+            trusted, mine = self._reference_timed(request, fd)
+            kept = sorted({*request["kept"], *mine})
+            theirs = self._timed(self._pair.candidate, {**request, "kept": kept}, fd)
+            objection = plausible.objection(theirs.loop, trusted.loop if trusted else None)
+            if objection is None:
+                return kept, mine, theirs
+            logger.info("measured again: %s", objection)
+            # In a process that has not seen these inputs yet.
+            self._pair.candidate.close()
+        name = self._pair.pair.implementation.name
+        text = (
+            f"{IMPLAUSIBLE}: the times that {name} was measured at can't be true: {objection}. "
+            f"It was measured {_ATTEMPTS} times."
+        )
+        raise Failure(IMPLEMENTATION, IMPLAUSIBLE, text, "measured")
+
+    def _reference_timed(
+        self, request: Message, fd: int | None
+    ) -> tuple[Measured | None, dict[int, Answer]]:
+        """Measure the reference, if it is to be run; return its outputs, too."""
+        if self._perf.skip_framework:
+            self._framework = _given(self._perf)
+            return None, {}
+        welcome = self._others(request["kept"], request)
+        # What an earlier case has left running there would take time from the reference.
+        with self._pair.candidate.paused():
+            trusted = self._timed(
+                self._pair.reference, {**request, "welcome": welcome, "room": _ROOM}, fd
+            )
+        self._framework = trusted.side
+        return trusted, self._outputs(self._pair.reference, trusted.kept, trusted)
+
     def _numbers(self, sets: int) -> list[int]:
-        """Choose the forwards whose outputs count, so that nobody can know them before."""
+        """Choose the forwards whose outputs count, so that nobody can know them before.
+
+        Args:
+            sets: after how many forwards the inputs are again those that the task made.
+        """
         repeats = self._perf.repeats
         # One on the inputs as the task made them, and others on any.
         original = list(range(0, repeats, sets))
@@ -159,26 +203,20 @@ class CaseBenchmark:
         chosen.add(repeats + self._pair.choose.randrange(repeats))
         return sorted(chosen)
 
-    def _implementation_timed(
-        self, request: Message, fd: int | None, trusted: Measured | None
-    ) -> Measured:
-        """Measure the implementation until its times can be true.
+    def _others(self, required: Sequence[int], packed: Message) -> list[int]:
+        """Choose forwards whose outputs are compared with what the reference's process returned.
 
-        Raises:
-            Failure: they never can.
+        Half of each loop: an implementation that is right in most forwards only is found out.
         """
-        for _ in range(_ATTEMPTS):
-            found = self._timed(self._pair.candidate, request, fd)
-            objection = plausible.objection(found.loop, trusted.loop if trusted else None)
-            if objection is None:
-                return found
-            logger.info("measured again: %s", objection)
-        name = self._pair.pair.implementation.name
-        text = (
-            f"{IMPLAUSIBLE}: the times that {name} was measured at can't be true: {objection}. "
-            f"It was measured {_ATTEMPTS} times."
-        )
-        raise Failure(IMPLEMENTATION, IMPLAUSIBLE, text, "measured")
+        repeats = self._perf.repeats
+        size = sum(size for _, size in packed["segments"]) // len(packed["sets"])
+        count = min(repeats // 2, _ROOM // max(size, 1))
+        chosen = {
+            first + number
+            for first in (0, repeats)
+            for number in self._pair.choose.sample(range(repeats), count)
+        }
+        return sorted(chosen.difference(required))
 
     def _timed(self, process: Process, request: Message, fd: int | None) -> Measured:
         answer = self._asked(process, request, fd)
@@ -207,32 +245,34 @@ class CaseBenchmark:
     def _compare(
         self,
         case: tuple[Message, int | None],
-        golden: Answer,
-        stateful: Answer | None,
-        actual: Answer,
         number: int,
+        actual: Answer,
+        stateful: Answer | None,
+        required: bool,  # noqa: FBT001 - private
     ) -> None:
         """Compare the outputs of a timed forward.
 
         Args:
-            case: the call, and its memory file.
-            golden: what a new reference makes of it.
+            case: the case, and its memory file.
+            number: of the forward, from 0.
+            actual: what the implementation made of it.
             stateful: what the measured reference made of it in its forward of the same number: a
                 model that remembers earlier calls is right when it does the same.
-            actual: what the implementation made of it.
-            number: of the forward, from 0.
+            required: a golden is asked for whatever the measured reference made of it.
 
         Raises:
             Failure: the outputs are wrong.
         """
         from pytest_tritonverify.comparison import Parcel
 
-        call, told = Parcel(*case), self._parcel(actual)
+        message, fd = case
+        call, told = Parcel(message["call"], fd), self._parcel(actual)
+        alike = None if stateful is None else self._judged(call, self._parcel(stateful), told)
+        if alike is not None and alike.passed and not required:
+            return
+        golden = self._asked(self._pair.inputs, {"op": "golden", "case": message}, fd)
         found = self._judged(call, self._parcel(golden), told)
-        if not found.passed and stateful is not None:
-            again = self._judged(call, self._parcel(stateful), told)
-            found = again if again.passed else found
-        if found.passed:
+        if found.passed or (alike is not None and alike.passed):
             return
         repeats = self._perf.repeats
         text = (

@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.benchmark import gate_rules
-from pytest_tritonverify.benchmark.gate_rules import Finding, Now, Refusal
 from pytest_tritonverify.execution import errors
+from pytest_tritonverify.results import reliance
+from pytest_tritonverify.results.reliance import Finding, Now, Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,19 +98,20 @@ def examine(path: Path, now: Now) -> Passage:
     """
     if path.exists() and not path.is_file():
         # A pipe would never end.
-        return _closed(path, Refusal(UNREADABLE, "it is no regular file"))
+        return _closed(path, Refusal("unreadable", UNREADABLE, "it is no regular file"))
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         detail = "verify the pair first: there is no result of a verification"
-        return _closed(path, Refusal(MISSING, detail))
+        return _closed(path, Refusal("missing", MISSING, detail))
     except OSError as error:
-        return _closed(path, Refusal(UNREADABLE, f"it can't be read: {error.strerror or error}"))
+        text = f"it can't be read: {error.strerror or error}"
+        return _closed(path, Refusal("unreadable", UNREADABLE, text))
     try:
         content = json.loads(data, parse_constant=_no_constant, object_pairs_hook=_each_key_once)
     except (ValueError, RecursionError) as error:
         text = f"it is no JSON, verify the pair again: {error}"
-        return _closed(path, Refusal(UNREADABLE, _first_line(text)))
+        return _closed(path, Refusal("unreadable", UNREADABLE, _first_line(text)))
     return judge(content, now, path)
 
 
@@ -123,7 +124,7 @@ def judge(content: Any, now: Now, path: Path | None = None) -> Passage:
         path: the file that it is from; None for a result of this run.
     """
     warnings: list[str] = []
-    for rule in gate_rules.RULES:
+    for rule in (*reliance.BASIC, *reliance.FURTHER):
         finding: Finding = rule(content, now)
         if isinstance(finding, Refusal):
             return _closed(path, finding, content, tuple(warnings))
@@ -155,7 +156,7 @@ def _closed(
 
 
 def _count(value: Any) -> int | None:
-    return value if gate_rules.is_count(value) else None
+    return value if reliance.is_count(value) else None
 
 
 def _shown(count: int | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.workflow import figures, gpu_task
+from pytest_tritonverify import figures, gpu_task
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import gpu_task
 from pytest_tritonverify.benchmark import gpu_reference
 from pytest_tritonverify.benchmark.case_benchmark import CaseBenchmark
-from pytest_tritonverify.workflow import gpu_task
 
 if TYPE_CHECKING:
     from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
@@ -27,7 +27,7 @@ class PairBenchmark:
         self.pair = processes.pair
         self.settings = processes.settings
         self.inputs = processes.shared
-        self.choose = random.SystemRandom()
+        self.choose: random.Random = random.SystemRandom()
         # Other values than the stored ones would have another golden.
         self.rotated = not gpu_task.returns_stored_output(self.pair.task)
         self.reference = processes.reference()

@@ -34,7 +34,8 @@ class Standing:
             self.cases[record.case_idx] = record
         elif content.get("check") is not None:
             check = CheckRecord.from_json(content["check"])
-            if self.checks.get(check.name, check).passed:
+            known = self.checks.get(check.name)
+            if known is None or known.passed:
                 self.checks[check.name] = check
 
     def missing(self, selected: Sequence[int], checks: Sequence[str]) -> list[str]:

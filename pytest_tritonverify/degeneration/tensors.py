@@ -64,11 +64,17 @@ def method(host: Host, name: str, receiver: Atom, arguments: Arguments, node: as
     if receiver in HOSTED:
         return _host_method(host, name, receiver, arguments, node)
     if isinstance(receiver, Symbol):
-        if name in tables.PLAIN_METHODS:
+        if name in tables.PLAIN_METHODS and not _sorts_a_tensor(name, arguments):
             return _ambiguous(host, name, receiver, arguments, node)
         host.found.is_tensor(only(receiver))
         receiver = TENSOR
     return _tensor_method(host, name, receiver, arguments, node)
+
+
+def _sorts_a_tensor(name: str, arguments: Arguments) -> bool:
+    """Tell `sort` of a tensor by arguments that a list's does not take."""
+    foreign = arguments.keywords.keys() - {"key", "reverse"}
+    return name == "sort" and bool(foreign or arguments.values)
 
 
 def _ambiguous(

@@ -46,6 +46,7 @@ class GoldenFact:
         empty: it has no element.
         constant: all its elements are equal, so that memory set to a value may hold it.
         same_as_input: it equals an input, so that memory that was copied holds it.
+        view: beside outputs that it computes the reference returns a view of an input.
         depends: other inputs give another golden; None where no others could be made.
         resembled: the implementation's outcome is at least similar. One that is not is wrong, and
             its values tell that; who computed it does not matter.
@@ -56,6 +57,7 @@ class GoldenFact:
     empty: bool = False
     constant: bool = False
     same_as_input: bool = False
+    view: bool = False
     depends: bool | None = True
     resembled: bool = True
     followed: bool | None = None
@@ -71,6 +73,8 @@ class GoldenFact:
             return "it does not depend on the inputs"
         if self.constant:
             return "all its elements are equal"
+        if self.view:
+            return "it is a view of an input"
         return "it equals an input" if self.same_as_input else None
 
 

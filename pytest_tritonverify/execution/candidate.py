@@ -6,8 +6,6 @@ import contextlib
 import dataclasses
 import importlib.util
 import os
-import re
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pytest_tritonverify import interpreter, standin
+from pytest_tritonverify.compilation import recording
 from pytest_tritonverify.execution import (
     errors,
     guard_bands,
@@ -23,8 +22,10 @@ from pytest_tritonverify.execution import (
     loading,
     probing,
     running,
+    secrecy,
     varying,
 )
+from pytest_tritonverify.execution.confinement import Confinement
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
 
@@ -57,8 +58,10 @@ class Candidate:
         standin.install(request.get("standin", standin.OFF))
         if not self._device.interpreted and request.get("autotune") == "all":
             autotune.watch_devices()
+        if request.get("confinement"):
+            Confinement.of(request["confinement"]).enter()
         if request["guarded"]:
-            _forbid_reading(Path(request["task"]))
+            secrecy.forbid_reading(Path(request["task"]))
         self._banded = bool(request.get("guard_bands")) and not request.get("timed")
         if request["guarded"] and not request.get("timed"):
             # Fills would be part of the times.
@@ -75,8 +78,15 @@ class Candidate:
         self._masked_lanes = request.get("masked_lanes", "zero")
         # A debugger sees nothing of what happens in other processes.
         self._jobs = request.get("interpreter_jobs", 1) if request["guarded"] else 1
+        self._recording = bool(request.get("record")) and _has_triton()
+        if self._recording:
+            recording.prepare(
+                self._path.parent,
+                interpreted=self._device.interpreted,
+                all_configurations=request["all_configurations"],
+            )
         # It would be part of a launch's time.
-        if not request.get("timed") and importlib.util.find_spec("triton") is not None:
+        if not request.get("timed") and _has_triton():
             launches.record(interpreted=self._device.interpreted)
 
     def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
@@ -154,10 +164,15 @@ class Candidate:
         elif configuration is not None:
             autotune.select(configuration)
         launches.reset()
+        if self._recording:
+            recording.watch(interpreted=self._device.interpreted)
+            recording.reset()
         if self._model_class is None:
             self._phase.enter("import")
             module = loading.load_module(self._path)
             self._model_class = loading.require(module, "ModelNew", self._path)
+            if self._recording:
+                recording.imported()
         return running.Side(self._model_class, self._device, self._device, self._phase)
 
     def facts(self) -> dict[str, Any]:
@@ -169,56 +184,12 @@ class Candidate:
             "strays": bounds.strays()[:_MOST_LOADS] if self._device.interpreted else [],
             "configurations": [asdict(choice) for choice in autotune.choices()],
             "standin": {"kind": standin.installed(), "used": standin.used()},
+            **({"recording": recording.recorded()} if self._recording else {}),
         }
 
 
-def _forbid_reading(task: Path) -> None:
-    """Refuse to open the task file and its compiled forms in this process, by whatever name.
-
-    Audit hooks can't be taken out again by Python code. Other processes and native code can
-    still read the file; the trust model says so.
-    """
-    compiled = re.compile(re.escape(task.stem) + r"(\..*)?\.pyc")
-    folders = {
-        folder.resolve()
-        for folder in (
-            task.parent,
-            task.parent / "__pycache__",
-            Path(importlib.util.cache_from_source(str(task))).parent,
-        )
-    }
-    original = _identity(task)
-
-    def forbidden(path: Path) -> bool:
-        # By identity, because links give a file other names; the task may be replaced meanwhile.
-        found = _identity(path)
-        if found is not None and found in (original, _identity(task)):
-            return True
-        if path.name != task.name and not compiled.fullmatch(path.name):
-            return False
-        # A relative name that isn't there is relative to the descriptor of some other folder.
-        return found is None or path.resolve().parent in folders
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or isinstance(arguments[0], int):
-            return
-        with contextlib.suppress(TypeError, ValueError):
-            if forbidden(Path(os.fsdecode(arguments[0]))):
-                raise PermissionError(
-                    f"the implementation may not read {task.name}: it must compute the result "
-                    "itself, without the reference"
-                )
-
-    sys.addaudithook(hook)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file apart from all others, whatever it is called."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def _poison_fresh_memory() -> None:

@@ -9,13 +9,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import processes, server, wire
+from pytest_tritonverify.execution import processes, scratch, server, wire
 from pytest_tritonverify.execution.worker_handle import Worker
 
 if TYPE_CHECKING:
@@ -28,6 +27,21 @@ _START_TIMEOUT = 300.0
 _FORK_TIMEOUT = 60.0
 _KILL_TIMEOUT = 10.0
 _END_TIMEOUT = 10.0
+_PRELOAD = ("torch", "torch._subclasses.fake_tensor", "triton", "triton.language")
+
+_SERVE = "from pytest_tritonverify.execution import server; server.main(sys.argv[2])"
+_BOOT = f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {_SERVE}"
+# Of the judge's import path nothing but this package may be found there.
+_FOREIGN_BOOT = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location(
+    "pytest_tritonverify", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]]
+)
+sys.modules["pytest_tritonverify"] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+sys.path[:] = [entry for entry in sys.path if entry]
+{_SERVE}
+"""
 
 
 class HostError(RuntimeError):
@@ -43,12 +57,25 @@ class HostConfig:
         fork: fork workers from a process that has imported torch and triton.
         private_dirs: folders whose files must not be found by a worker's imports.
         environment: variables to set on top of the judge's own.
+        python: an interpreter that has what workers import, but for this package; None for the
+            judge's own, with the judge's import path.
+        base: variables to start from instead of the judge's own.
+        preload: modules that the server imports before it forks.
+        warm_up: module whose `warm_up` the server calls then.
+        process_limit: processes that a worker may have below it; 0 for no limit.
+        disposable: folders to be removed when the judge is killed.
     """
 
     device: Device
     fork: bool
     private_dirs: frozenset[Path] = frozenset()
     environment: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None
+    base: Mapping[str, str] | None = None
+    preload: tuple[str, ...] = _PRELOAD
+    warm_up: str = "pytest_tritonverify.execution.warmup"
+    process_limit: int = 0
+    disposable: tuple[str, ...] = ()
 
 
 class Host:
@@ -58,10 +85,14 @@ class Host:
         self.config = config
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._scratch = ""
+        # A folder for temporary files, while the server runs.
+        self.scratch = ""
+        self._scratch_held = -1
         # Of the present server: process ids of workers, and how those of them ended that have.
         self._workers: set[int] = set()
         self._exits: dict[int, int] = {}
+        # Why some of them were ended, in words.
+        self._reasons: dict[int, str] = {}
         self._ready: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -69,34 +100,39 @@ class Host:
         if self._control is not None:
             return
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._scratch = tempfile.mkdtemp(prefix="tritonverify-")
-        preload = ["torch", "torch._subclasses.fake_tensor", "triton", "triton.language"]
+        self.scratch, self._scratch_held = scratch.make()
         config = {
             "control_fd": there.fileno(),
             "judge": os.getpid(),
-            "preload": preload if self.config.fork else [],
+            "preload": self.config.preload if self.config.fork else [],
+            "warm_up": self.config.warm_up,
             "fork": self.config.fork,
-            "scratch": self._scratch,
+            "scratch": self.scratch,
+            "scratch_fd": self._scratch_held,
+            "process_limit": self.config.process_limit,
+            "disposable": self.config.disposable,
         }
-        boot = (
-            "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-            "from pytest_tritonverify.execution import server; server.main(sys.argv[2])"
-        )
-        path = import_path(sys.path, self.config.private_dirs)
+        if self.config.python is None:
+            path = import_path(sys.path, self.config.private_dirs)
+            command = [sys.executable, "-c", _BOOT, json.dumps(path)]
+        else:
+            package = str(Path(__file__).parents[1])
+            command = [self.config.python, "-c", _FOREIGN_BOOT, package]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", boot, json.dumps(path), json.dumps(config)],
+            [*command, json.dumps(config)],
             env=self._environment(),
-            cwd=self._scratch,
+            cwd=self.scratch,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[there.fileno()],
+            pass_fds=[there.fileno(), self._scratch_held],
             start_new_session=True,
         )
         there.close()
         self._control = here
 
     def _environment(self) -> dict[str, str]:
-        environment = {**os.environ, **self.config.device.environment(), **self.config.environment}
+        base = os.environ if self.config.base is None else self.config.base
+        environment = {**base, **self.config.device.environment(), **self.config.environment}
         # Tasks seed weights from hash(key): all workers must agree on it.
         environment["PYTHONHASHSEED"] = "0"
         # `error` there would turn a kernel's warnings into failures.
@@ -189,6 +225,10 @@ class Host:
             self._sort(message)
         return self._exits[pid]
 
+    def reason(self, pid: int) -> str | None:
+        """Return why the server has ended a worker by itself; None where it has not."""
+        return self._reasons.get(pid)
+
     def kill(self, pid: int) -> None:
         """Kill a worker and all its descendants, and wait until it is gone."""
         try:
@@ -202,6 +242,7 @@ class Host:
             return
         self._workers.discard(pid)
         self._exits.pop(pid, None)
+        self._reasons.pop(pid, None)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
         if self._control is None:
@@ -232,6 +273,8 @@ class Host:
     def _sort(self, message: dict[str, Any]) -> None:
         if message["event"] == "exit":
             self._exits[message["pid"]] = message["status"]
+            if message["reason"] is not None:
+                self._reasons[message["pid"]] = message["reason"]
         elif message["event"] == "ready":
             self._ready = message
 
@@ -247,6 +290,7 @@ class Host:
         self._ready = None
         self._workers.clear()
         self._exits.clear()
+        self._reasons.clear()
         try:
             self._process.wait(timeout=_END_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -255,7 +299,8 @@ class Host:
             self._process.wait()
         self._process = None
         # The warden does this too, unless it was killed.
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        os.close(self._scratch_held)
 
 
 def import_path(entries: Collection[str], private_dirs: Collection[Path]) -> list[str]:

@@ -60,8 +60,8 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
 
     Returns:
         The packed `outputs` and `changed` (the tensor inputs that the forward changed, by
-        path), with the `breaches` of guard bands where there are some, and the descriptor of their
-        memory file.
+        path), `views`, the paths of outputs that are memory of an input which was left alone, with
+        the `breaches` of guard bands where there are some, and the descriptor of their memory file.
     """
     try:
         call, outputs = _attempt(side, case, fd, differentiable=False)
@@ -74,13 +74,13 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     side.phase.enter("transfer")
     breaches = _breaches(side.bands, call, outputs)
     pristine = _call(side, tensors.unpack(case["call"], fd))
-    packed = tensors.pack(
-        {"outputs": outputs, "changed": changed_inputs(pristine, call)}, keep_layout=False
-    )
-    del call, outputs
+    changed = changed_inputs(pristine, call)
+    views = _views(call, changed, outputs)
+    packed = tensors.pack({"outputs": outputs, "changed": changed}, keep_layout=False)
+    del call, outputs, changed
     gc.collect()
     side.place.release()
-    return {"result": packed.spec, **breaches}, packed.fd
+    return {"result": packed.spec, "views": views, **breaches}, packed.fd
 
 
 def _breaches(bands: Bands | None, call: Arguments, outputs: object) -> dict[str, Any]:
@@ -118,6 +118,29 @@ def _attempt(
     guarded = side.bands.active() if side.bands is not None else contextlib.nullcontext()
     with torch.set_grad_enabled(differentiable), precision, guarded, side.around():
         return call, run(*call.args, **(call.kwargs or {}))
+
+
+def _views(call: Arguments, changed: dict[str, torch.Tensor], outputs: object) -> list[str]:
+    """Return the paths of outputs that show memory of an input that the forward left alone."""
+    given = dict(tensor_leaves(call.keyed(), "input"))
+    memory = {
+        _identity(tensor)
+        for path, tensor in given.items()
+        if path not in changed and type(tensor) is torch.Tensor
+    }
+    return [
+        path
+        for path, tensor in tensor_leaves(outputs, "output")
+        # A subclass could run code when it is asked; packing refuses it.
+        if type(tensor) is torch.Tensor and _identity(tensor) in memory
+    ]
+
+
+def _identity(tensor: torch.Tensor) -> int | None:
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return None
+    storage: Any = tensor.untyped_storage()
+    return int(storage._cdata)  # noqa: SLF001 - the storage's identity
 
 
 def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:

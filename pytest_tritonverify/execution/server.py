@@ -28,6 +28,8 @@ from typing import Any
 from pytest_tritonverify.execution import processes
 
 MAX_DATAGRAM = 1 << 16
+# How often workers' processes are counted.
+_CENSUS_INTERVAL = 0.25
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,30 @@ class ServerConfig:
         control_fd: the server's end of the control socket.
         judge: process id of the judge.
         preload: modules to import before the first fork; empty in spawn mode.
+        warm_up: module whose `warm_up` is called after that.
         fork: fork workers directly; otherwise execute a fresh interpreter for each.
         scratch: folder for temporary files, removed by the warden.
+        scratch_fd: holds that folder; see `scratch`.
+        process_limit: processes that a worker may have below it; 0 for no limit.
+        disposable: folders that the warden removes when the judge is gone.
     """
 
     control_fd: int
     judge: int
     preload: tuple[str, ...]
+    warm_up: str
     fork: bool
     scratch: str
+    scratch_fd: int
+    process_limit: int
+    disposable: tuple[str, ...]
 
 
 def main(config_json: str) -> None:
     """Run warden and server; never returns."""
     raw = json.loads(config_json)
-    config = ServerConfig(**{**raw, "preload": tuple(raw["preload"])})
+    lists = {name: tuple(raw[name]) for name in ("preload", "disposable")}
+    config = ServerConfig(**{**raw, **lists})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     processes.become_subreaper()
     warden_alive, warden_end = os.pipe()
@@ -70,12 +81,15 @@ def _watch(config: ServerConfig, server: int) -> None:
     """Wait until judge or server has ended, then kill what is left and exit."""
     # Not a pipe's end of file: a process that the judge forked could hold the pipe open.
     watched = [os.pidfd_open(server)]
+    orphaned = True
     with contextlib.suppress(ProcessLookupError):
         judge = os.pidfd_open(config.judge)
         if os.getppid() == config.judge:
-            select.select([*watched, judge], [], [])
+            ready, _, _ = select.select([*watched, judge], [], [])
+            orphaned = judge in ready
     processes.kill_all_descendants()
-    shutil.rmtree(config.scratch, ignore_errors=True)
+    for folder in (config.scratch, *(config.disposable if orphaned else ())):
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
@@ -84,18 +98,28 @@ class _Server:
     config: ServerConfig
     warden_alive: int
     workers: set[int] = field(default_factory=set)
+    reasons: dict[int, str] = field(default_factory=dict)
+    next_census: float = 0.0
 
     def __post_init__(self) -> None:
         self.control = socket.socket(fileno=self.config.control_fd)
         self.wake_read, self.wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.niceness = processes.take_precedence()
 
     def serve(self) -> None:
-        self._say({"event": "ready", "pid": os.getpid(), **_preload(self.config.preload)})
+        self._say(
+            {
+                "event": "ready",
+                "pid": os.getpid(),
+                **_preload(self.config.preload, self.config.warm_up),
+            }
+        )
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
             watched: list[Any] = [self.control, self.wake_read, self.warden_alive]
-            ready, _, _ = select.select(watched, [], [])
+            patience = _CENSUS_INTERVAL if self.workers and self.config.process_limit else None
+            ready, _, _ = select.select(watched, [], [], patience)
             if self.warden_alive in ready:
                 self._end()
             if self.wake_read in ready:
@@ -104,6 +128,24 @@ class _Server:
                 self._reap()
             if self.control in ready:
                 self._handle_request()
+            self._disperse_crowds()
+
+    def _disperse_crowds(self) -> None:
+        """End workers that have more processes than they may, so that others get a turn."""
+        limit, now = self.config.process_limit, time.monotonic()
+        if not limit or now < self.next_census:
+            return
+        self.next_census = now + _CENSUS_INTERVAL
+        for worker in self.workers:
+            if len(processes.descendants(worker, limit + 1)) > limit:
+                self.reasons[worker] = (
+                    f"it had more than {limit} processes and was ended (--verify-process-limit)"
+                )
+                processes.kill_family(worker)
+        # Those whose parents have ended belong to nobody: they can only be counted together.
+        strays = [pid for pid in processes.children(os.getpid()) if pid not in self.workers]
+        if len(strays) > limit:
+            processes.kill_all_descendants(spare=frozenset(self.workers))
 
     def _say(self, message: dict[str, Any]) -> None:
         # A judge that is gone is noticed by the next read.
@@ -143,8 +185,13 @@ class _Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            for fd in (self.wake_read, self.wake_write, self.warden_alive):
+            for fd in (self.wake_read, self.wake_write, self.warden_alive, self.config.scratch_fd):
                 os.close(fd)
+            os.nice(self.niceness - os.nice(0))
+            own = self._folder_of(os.getpid())
+            with contextlib.suppress(FileExistsError):  # of an earlier process of this number
+                os.mkdir(own, 0o700)  # noqa: PTH102 - pathlib is a detour in every start
+            os.chdir(own)
             self.control.close()
             channel, output = fds
             null = os.open(os.devnull, os.O_RDONLY)
@@ -181,7 +228,13 @@ class _Server:
             # What an ended worker had started is a child of this process by now.
             processes.kill_all_descendants(spare=frozenset(self.workers))
         for pid, status in ended:
-            self._say({"event": "exit", "pid": pid, "status": status})
+            reason = self.reasons.pop(pid, None)
+            self._say({"event": "exit", "pid": pid, "status": status, "reason": reason})
+            shutil.rmtree(self._folder_of(pid), ignore_errors=True)
+
+    def _folder_of(self, worker: int) -> str:
+        """Return the folder that a worker starts in and may fill."""
+        return os.path.join(self.config.scratch, str(worker))  # noqa: PTH118 - as it is used
 
     def _end(self) -> None:
         processes.kill_all_descendants()
@@ -196,7 +249,7 @@ def _worker_command(channel: int) -> list[str]:
     return [sys.executable, "-c", boot, json.dumps(sys.path), str(channel)]
 
 
-def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
+def _preload(modules: tuple[str, ...], warm_up: str) -> dict[str, Any]:
     """Import what every worker needs; what fails is reported, not raised."""
     started = time.monotonic()
     problems: dict[str, str] = {}
@@ -206,5 +259,5 @@ def _preload(modules: tuple[str, ...]) -> dict[str, Any]:
         except BaseException as error:  # noqa: BLE001 - a broken install raises anything
             problems[name] = f"{type(error).__name__}: {error}"
     if modules and not problems:
-        importlib.import_module("pytest_tritonverify.execution.warmup").warm_up()
+        importlib.import_module(warm_up).warm_up()
     return {"problems": problems, "seconds": time.monotonic() - started}

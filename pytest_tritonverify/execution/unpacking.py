@@ -112,11 +112,13 @@ class _Reader:
                 fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
             )
         for segment in segments:
-            start, length = (natural(number) for number in segment)
-            if start % ALIGNMENT or start + length > size:
+            start, length, *turned = (natural(number) for number in segment)
+            if start % ALIGNMENT or start + length > size or any(n >= length for n in turned):
                 raise wire.WireError(f"a segment [{start}, {length}] doesn't fit its memory")
             if length and memory is not None:
                 part = torch.frombuffer(memory, dtype=torch.uint8, offset=start, count=length)
+                if turned:
+                    part = torch.cat((part[turned[0] :], part[: turned[0]]))
                 storage = part.untyped_storage()
             else:
                 storage = torch.empty(0, dtype=torch.uint8).untyped_storage()

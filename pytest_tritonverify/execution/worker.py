@@ -30,6 +30,7 @@ ROLES = {
     "environment": "pytest_tritonverify.execution.surroundings",
     "observer": "pytest_tritonverify.execution.observer",
     "stored": "pytest_tritonverify.execution.stored",
+    "compiler": "pytest_tritonverify.compilation.role",
 }
 
 

@@ -9,10 +9,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import errors, wire
+from pytest_tritonverify.execution import errors, processes, wire
 from pytest_tritonverify.execution.worker import STACK_SIGNAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_tritonverify.execution.host import Host
 
 _OUTPUT_LIMIT = 1 << 16
@@ -57,8 +59,8 @@ class WorkerDied(WorkerLost):
         bad_address: it reached for memory that is not its own.
     """
 
-    def __init__(self, status: int, phase: str, output: str) -> None:
-        super().__init__(describe_status(status), phase, output)
+    def __init__(self, status: int, phase: str, output: str, reason: str | None = None) -> None:
+        super().__init__(reason or describe_status(status), phase, output)
         self.bad_address = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _BAD_ADDRESS
 
 
@@ -187,8 +189,9 @@ class Worker:
         if status is None:
             raise self._broken("it closed its connection to the judge")
         phase, output = self.phase, self.take_output()
+        reason = self._host.reason(self.pid)
         self.kill()
-        raise WorkerDied(status, phase, output)
+        raise WorkerDied(status, phase, output, reason)
 
     def _hung(self) -> WorkerHung:
         with contextlib.suppress(OSError):
@@ -209,6 +212,16 @@ class Worker:
         phase, output = self.phase, self.take_output()
         self.kill()
         return WorkerBroken(reason, phase, output)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep the process, and everything below it, from running meanwhile."""
+        stopped = processes.stop_family(self.pid) if self.alive else []
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                processes.send_signal(pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """End the process and everything that it started; may be called again."""

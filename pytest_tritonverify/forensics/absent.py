@@ -57,6 +57,8 @@ def _nan_of_rows(
     whole = region.kind == "all"
     if case.masked_loads:
         return _masked(case.masked_loads, evidence)
+    if case.stray_reads and not fresh:
+        return _stray(case.stray_reads, evidence)
     if not fresh:
         return _spread(evidence) if _spreads(region) and not whole else None
     known = case.masked_loads is not None
@@ -196,10 +198,25 @@ def _poisoned_lanes(case: FailedOutput, survey: Survey, nan: torch.Tensor) -> Co
         return None
     fact = (
         f"{_share(huge | nan)} failing elements are NaN or about {limit:.3g} in magnitude, which "
-        f"undefined lanes are filled with"
     )
-    found = _masked(case.masked_loads or (), (fact,))
+    if case.stray_reads and not case.masked_loads:
+        return _stray(case.stray_reads, (f"{fact}what lies outside of tensors",))
+    # Where it is known that there was no undefined lane, none is to blame.
+    if case.masked_loads is not None and not case.masked_loads:
+        return None
+    found = _masked(case.masked_loads or (), (f"{fact}what undefined lanes are filled with",))
     return found if case.masked_loads else replace(found, confidence="likely")
+
+
+def _stray(places: Sequence[str], evidence: tuple[str, ...]) -> Content:
+    return Content(
+        "stray_read",
+        "What lies outside of a tensor reaches the output: a load's offsets or mask go too far.",
+        "they hold what lies outside of tensors",
+        (*evidence, *places),
+        everywhere=True,
+        decisive=True,
+    )
 
 
 def _masked(loads: Sequence[MaskedLoad], evidence: tuple[str, ...]) -> Content:

@@ -72,6 +72,7 @@ class FailedOutput:
         inputs: The call's tensors.
         launches: What was launched; empty where unknown.
         masked_loads: Loads that left lanes undefined; None where unknown.
+        stray_reads: Loads that read outside of the tensors that a launch was given, in words.
 
     Raises:
         ValueError: The shapes differ, or a tensor is no strided CPU tensor.
@@ -84,6 +85,7 @@ class FailedOutput:
     inputs: Sequence[torch.Tensor] = ()
     launches: Sequence[LaunchFacts] = ()
     masked_loads: Sequence[MaskedLoad] | None = None
+    stray_reads: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.golden.shape != self.actual.shape:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pytest_tritonverify.accuracy.chunks import serial_operators
 from pytest_tritonverify.accuracy.dtypes import dtype_name, kind_of
 from pytest_tritonverify.accuracy.limits import (
     ECO_LIMIT_ULPS,
@@ -142,7 +143,7 @@ def spectrum(
         are above the hard limit; and `heat_map`, with its `rows` and `columns` of elements and
         `cells`, a text for each line with the worst level of every cell as a digit (see `LEVELS`).
     """
-    with torch.no_grad():
+    with torch.no_grad(), serial_operators():
         golden, actual = real_numbers(golden.detach()), real_numbers(actual.detach())
         total = golden.numel()
         places = spread(total, MEASURED)

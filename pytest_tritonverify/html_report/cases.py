@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.html_report import drawing, rules, text
-from pytest_tritonverify.workflow import figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

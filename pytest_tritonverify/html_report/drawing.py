@@ -9,8 +9,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.html_report import text
-from pytest_tritonverify.workflow import figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

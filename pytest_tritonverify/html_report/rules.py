@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.html_report import text
-from pytest_tritonverify.workflow import figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

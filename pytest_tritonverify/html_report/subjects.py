@@ -249,9 +249,23 @@ def _subject(result: _File | None, report: _File | None) -> Subject:
         place=str(known.path),
         verification=checked,
         performance=performance.of(report.content, report.path) if report else None,
-        failed=contradiction is not None,
+        failed=contradiction is not None
+        or (checked is not None and _check_failed(checked.content)),
         notes=tuple(notes),
     )
+
+
+def checks_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a result says of checks that concern a pair as a whole, by name."""
+    section = content.get("degeneration")
+    found = dict(section) if isinstance(section, dict) else {}
+    return {**found, **{name: content.get(name) for name in ("hidden_state", "compile")}}
+
+
+def _check_failed(content: Mapping[str, Any]) -> bool:
+    """Say whether one of them has failed: not all of them keep cases from counting as passed."""
+    checks = checks_of(content).values()
+    return any(isinstance(check, dict) and check.get("status") == "failed" for check in checks)
 
 
 def _unusable(path: Path, error: files.FileError) -> Subject:

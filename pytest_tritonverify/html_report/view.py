@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.html_report import cases, drawing, text
+from pytest_tritonverify.html_report.subjects import checks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +23,7 @@ _CHECKS = {
     "degeneration": "kernels by the source",
     "execution": "kernels at run time",
     "hidden_state": "weights and buffers",
+    "compile": "kernels compiled for other devices",
 }
 
 
@@ -41,6 +44,7 @@ class Pair:
     Attributes:
         number: from 1, in the page's order.
         op, impl, place: its names, and where its files lie.
+        apart: what tells it apart from pairs of the same names; empty where there are none.
         status: `passed`, `failed`, or `unjudged` where there is no verification.
         passed, total: its cases, by the verification alone.
         kinds: names of failures, and how many cases failed so.
@@ -58,6 +62,7 @@ class Pair:
     op: str
     impl: str
     place: str
+    apart: str
     status: str
     passed: int
     total: int
@@ -163,7 +168,8 @@ def page(subjects: Sequence[Subject]) -> Page:
     environments = _Environments()
     ordered = sorted(subjects, key=lambda one: _RANK[_status(one)])
     pairs = tuple(
-        _pair(number, subject, span, environments) for number, subject in enumerate(ordered, 1)
+        _pair(number, subject, apart, span, environments)
+        for number, (subject, apart) in enumerate(zip(ordered, _apart(ordered), strict=True), 1)
     )
     measured = [
         (pair.number, f"{pair.op} ({pair.impl})", pair.speed.factor)
@@ -201,7 +207,24 @@ def _status(subject: Subject) -> str:
     return "passed" if subject.verification.all_passed else "failed"
 
 
-def _pair(number: int, subject: Subject, span: float, environments: _Environments) -> Pair:
+def _apart(subjects: Sequence[Subject]) -> list[str]:
+    """Return for each of several pairs of the same names the part of its place that differs."""
+    names = Counter((subject.op, subject.impl) for subject in subjects)
+    places = [subject.place for subject in subjects]
+    try:
+        common = len(os.path.commonpath(places)) if len(places) > 1 else 0
+    except ValueError:
+        # Some are relative and some are not.
+        common = 0
+    return [
+        subject.place[common:].strip(os.sep) if names[subject.op, subject.impl] > 1 else ""
+        for subject in subjects
+    ]
+
+
+def _pair(
+    number: int, subject: Subject, apart: str, span: float, environments: _Environments
+) -> Pair:
     result, report = subject.verification, subject.performance
     shown: tuple[Case, ...] = ()
     more = 0
@@ -222,6 +245,7 @@ def _pair(number: int, subject: Subject, span: float, environments: _Environment
         op=op,
         impl=impl,
         place=place,
+        apart=text.name(apart),
         status=_status(subject),
         passed=result.passed if result else 0,
         total=result.total if result else 0,
@@ -244,9 +268,7 @@ def _pair(number: int, subject: Subject, span: float, environments: _Environment
 
 
 def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
-    section = content.get("degeneration")
-    found = dict(section) if isinstance(section, dict) else {}
-    found["hidden_state"] = content.get("hidden_state")
+    found = checks_of(content)
     return tuple(
         Check(
             name=name,

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # Exact in every binary format, and no power of two, which kernels treat in their own way.
 _SCALE = 0.75
+# Of many sets each has one of these; no tolerance takes two of them for the same.
+_SCALES = tuple(sixteenths / 16 for sixteenths in range(9, 16))
+# Rows that can be ordered in more ways than anybody needs sets.
+_MANY_ROWS = 8
 
 
 def kinds(values: Sequence[object]) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def kinds(values: Sequence[object]) -> dict[str, Any]:
     return {"tensors": len(leaves), "floating": floating}
 
 
-def alter(values: Sequence[object], seed: int) -> bool:
+def alter(values: Sequence[object], seed: int, *, one_of_many: bool = False) -> bool:
     """Change the values of tensors in place.
 
     Floating and complex tensors are changed. Where there are none, whole numbers change places:
@@ -37,6 +41,9 @@ def alter(values: Sequence[object], seed: int) -> bool:
     Args:
         values: the arguments of a call, which may share memory.
         seed: of the generator that orders rows anew.
+        one_of_many: the sets that several seeds make must differ from each other, too: numbers
+            become other parts of what they were, and of a tensor with few rows what lies within
+            them is ordered anew.
 
     Returns:
         Whether anything is different now.
@@ -46,6 +53,8 @@ def alter(values: Sequence[object], seed: int) -> bool:
     floating = [tensor for tensor in leaves if tensor.is_floating_point() or tensor.is_complex()]
     done: set[int] = set()
     changed = False
+    scale = (_SCALES[seed % len(_SCALES)] if one_of_many else _SCALE) if floating else None
+    enough = _MANY_ROWS if one_of_many else 1
     for tensor in floating or leaves:
         storage = storage_of(tensor)
         if storage is None or storage._cdata in done:  # noqa: SLF001 - the storage's identity
@@ -53,18 +62,70 @@ def alter(values: Sequence[object], seed: int) -> bool:
         done.add(storage._cdata)  # noqa: SLF001 - the storage's identity
         # Rare types lack operators that this takes: such a tensor stays as it is.
         with contextlib.suppress(RuntimeError, NotImplementedError):
-            changed |= _change(tensor, generator, scale=bool(floating))
+            changed |= _change(tensor, generator, scale, enough)
     return changed
 
 
-def _change(tensor: torch.Tensor, generator: torch.Generator, *, scale: bool) -> bool:
+def turning(values: Sequence[object]) -> list[list[int] | None]:
+    """Say of each storage how its rows may move on: those that `alter` puts into another order.
+
+    Args:
+        values: the arguments of a call, which may share memory.
+
+    Returns:
+        Of each storage that is not empty, in the order in which its tensors are met: bytes of one
+        row, and how many there are; None of one that has to stay as it is.
+    """
+    leaves = [tensor.detach() for _, tensor in running.tensor_leaves(list(values), "")]
+    floating = any(tensor.is_floating_point() or tensor.is_complex() for tensor in leaves)
+    found: dict[int, list[int] | None] = {}
+    for tensor in leaves:
+        storage = storage_of(tensor)
+        if storage is None:
+            # A sparse tensor travels as a dense one, which has a storage.
+            if tensor.layout is not torch.strided and tensor.numel():
+                found[-id(tensor)] = None
+            continue
+        key = storage._cdata  # noqa: SLF001 - the storage's identity
+        chosen = tensor.is_floating_point() or tensor.is_complex() or not floating
+        found[key] = found.get(key) or (_rows(tensor) if chosen else None)
+    return list(found.values())
+
+
+def _rows(tensor: torch.Tensor) -> list[int] | None:
+    size = tensor.untyped_storage().nbytes()
+    whole = tensor.is_contiguous() and tensor.numel() * tensor.element_size() == size
+    rows = _row_count(tensor, _MANY_ROWS)
+    if not whole or rows <= 1 or tensor.is_conj() or tensor.is_neg() or _ordered(tensor):
+        return None
+    return [size // rows, rows]
+
+
+def _row_count(tensor: torch.Tensor, enough: int) -> int:
+    """Return how many rows there are: along the first axis that has some, or along more axes.
+
+    Args:
+        tensor: any.
+        enough: take in further axes until there are so many.
+    """
+    count = 1
+    for size in tensor.shape:
+        count *= size
+        if count >= max(enough, 2):
+            break
+    return count
+
+
+def _change(
+    tensor: torch.Tensor, generator: torch.Generator, scale: float | None, enough: int
+) -> bool:
     if tensor.is_conj() or tensor.is_neg() or not tensor.numel():
         return False
     target = tensor if _writable(tensor) else _whole(tensor)
     before = target.clone()
-    after = before if _ordered(before) else _shuffled(before, generator)
-    if scale:
-        after = _scaled(after)
+    after = before if _ordered(before) else _shuffled(before, generator, enough)
+    if scale is not None:
+        after = _scaled(after, scale)
     target.copy_(after)
     return not torch.equal(_bits(before), _bits(target.contiguous()))
 
@@ -95,31 +156,24 @@ def _ordered(tensor: torch.Tensor) -> bool:
     return False
 
 
-def _shuffled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    for axis, size in enumerate(tensor.shape):
-        if size > 1:
-            # Never the order that it had.
-            shift = int(torch.randint(1, size, (1,), generator=generator))
-            picked = torch.randperm(size, generator=generator)
-            if torch.equal(picked, torch.arange(size)):
-                picked = picked.roll(shift)
-            return _taken(tensor, axis, picked)
-    return tensor
-
-
-def _taken(tensor: torch.Tensor, axis: int, picked: torch.Tensor) -> torch.Tensor:
+def _shuffled(tensor: torch.Tensor, generator: torch.Generator, enough: int) -> torch.Tensor:
+    rows = _row_count(tensor, enough)
+    if rows <= 1:
+        return tensor
+    # Never the order that it had.
+    shift = int(torch.randint(1, rows, (1,), generator=generator))
+    picked = torch.randperm(rows, generator=generator)
+    if torch.equal(picked, torch.arange(rows)):
+        picked = picked.roll(shift)
     # Through bytes: not every small type can be indexed.
-    size = tensor.element_size()
-    raw = tensor.contiguous().unsqueeze(-1).view(torch.uint8)
-    if size == 1:
-        raw = raw.reshape(*tensor.shape, 1)
-    taken: torch.Tensor = raw.index_select(axis, picked).contiguous().view(tensor.dtype)
+    raw = tensor.contiguous().unsqueeze(-1).view(torch.uint8).reshape(rows, -1)
+    taken: torch.Tensor = raw.index_select(0, picked).reshape(-1).view(tensor.dtype)
     return taken.reshape(tensor.shape)
 
 
-def _scaled(tensor: torch.Tensor) -> torch.Tensor:
+def _scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
     wide: Any = tensor if tensor.is_complex() else tensor.to(torch.float64)
-    scaled: torch.Tensor = (wide * _SCALE).to(tensor.dtype)
+    scaled: torch.Tensor = (wide * scale).to(tensor.dtype)
     return scaled
 
 

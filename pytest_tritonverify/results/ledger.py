@@ -33,6 +33,7 @@ class PairAccount:
         total: number of its cases; None while unknown.
         selected: the case numbers that this run is to judge.
         entries: the cases as listed, where known.
+        sources: sha256 by role of the files, as they were when the run began.
         records: outcomes by case number.
         expected_checks: names of the items beside the cases that this run is to judge.
         checks: outcomes of such items by name; the static one is there whenever it is on.
@@ -48,6 +49,7 @@ class PairAccount:
     total: int | None = None
     selected: tuple[int, ...] = ()
     entries: Sequence[CaseEntry] = ()
+    sources: dict[str, str | None] | None = None
     records: dict[int, CaseRecord] = field(default_factory=dict)
     expected_checks: tuple[str, ...] = ()
     checks: dict[str, CheckRecord] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class Ledger:
         policies: what becomes of failing checks, by their name; results say so.
         in_process: nothing is isolated in this run; results say so.
         strictness: thresholds of what is asked for beyond the standard; None where nothing is.
+        isolation: how files are kept from implementations; results say so.
     """
 
     def __init__(
@@ -128,6 +131,7 @@ class Ledger:
         *,
         in_process: bool = False,
         strictness: Mapping[str, float] | None = None,
+        isolation: str = "none",
     ) -> None:
         self.accounts: dict[Path, PairAccount] = {}
         self._output = output
@@ -135,6 +139,7 @@ class Ledger:
         self._policies = dict(policies or {})
         self._in_process = in_process
         self._strictness = strictness
+        self._isolation = isolation
 
     def account(self, pair: Pair) -> PairAccount:
         """Return a pair's account, opening it where there is none."""
@@ -170,6 +175,7 @@ class Ledger:
         account.selected = tuple(sorted(selected))
         account.expected_checks = tuple(checks)
         account.full = len(account.selected) == total
+        account.sources = result_file.sources_of(pair)
         if account.full:
             self._remove_old(account)
             account.journal = Journal(names.journal(account.path), pair.op, pair.impl_name, total)
@@ -217,7 +223,7 @@ class Ledger:
         if account.journal is not None:
             account.journal.finished(record)
         if account.complete:
-            self._write(account)
+            self._conclude(account)
         return record
 
     def add_check(
@@ -231,7 +237,7 @@ class Ledger:
         if environment is not None:
             account.environment = environment
         if account.complete:
-            self._write(account)
+            self._conclude(account)
 
     def add_load_failure(
         self, pair: Pair, error_type: str, error_msg: str, environment: dict[str, Any] | None
@@ -265,14 +271,22 @@ class Ledger:
                 continue
             if not account.complete:
                 self._enter_not_run(account, reason)
-            elif (
-                account.written is not None and result_file.digest(account.path) != account.written
-            ):
+                self._conclude(account)
+                continue
+            if account.written is not None and result_file.digest(account.path) != account.written:
                 account.problem = (
                     f"{account.path.name} was changed by another process while the run lasted; "
                     "it has been written again"
                 )
             self._write(account)
+
+    def _conclude(self, account: PairAccount) -> None:
+        """Write the result of what is complete, unless what was judged is there no longer."""
+        if account.sources is not None:
+            changed = result_file.sources_changed(account.pair, account.sources)
+            if changed is not None:
+                account.checks[result_file.SOURCES] = changed
+        self._write(account)
 
     def _enter_not_run(self, account: PairAccount, reason: str) -> None:
         for case_idx in account.selected:
@@ -296,13 +310,14 @@ class Ledger:
             pair.op,
             [account.records[k] for k in sorted(account.records)],
             {**(account.environment or {"error": _UNKNOWN}), "cmdline": cmdline},
-            result_file.sources_of(pair),
+            account.sources or result_file.sources_of(pair),
             load_failure=account.load_failure,
             checks=account.checks,
             policies=self._policies,
             in_process=self._in_process,
             cache_ab=account.cache_ab,
             strictness=self._strictness,
+            isolation=self._isolation,
         )
 
     def _write(self, account: PairAccount) -> None:

@@ -23,6 +23,7 @@ CRASH = "WorkerCrash"
 NOT_OBSERVED = "NotObserved"
 FLAKY = "FlakyCase"
 NONDETERMINISM = "NonDeterminism"
+SOURCE_CHANGED = "SourceChanged"
 FALLBACK = "PyTorchFallback"
 
 

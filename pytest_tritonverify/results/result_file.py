@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import errors, loading
-from pytest_tritonverify.results.records import NOT_OBSERVED, NOT_RUN
+from pytest_tritonverify.results.records import (
+    FAILED,
+    NOT_OBSERVED,
+    NOT_RUN,
+    SOURCE_CHANGED,
+    CheckRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_tritonverify.discovery import Pair
-    from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+    from pytest_tritonverify.results.records import CaseRecord
 
 SCHEMA_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("verify_result.schema.json")
@@ -25,8 +31,11 @@ SCHEMA_PATH = Path(__file__).with_name("verify_result.schema.json")
 HIDDEN_STATE = "hidden_state"
 # Checks of the code: where one fails, no case counts as passed.
 CODE_CHECKS = ("degeneration", "execution")
+# Whether what was judged is what stands there: no item, and no section of the result.
+SOURCES = "sources"
 # All items beside cases, in their order.
-CHECKS = ("degeneration", HIDDEN_STATE, "execution")
+COMPILE = "compile"
+CHECKS = ("degeneration", HIDDEN_STATE, "execution", COMPILE)
 
 # The documented limit of `error_msg`.
 ERROR_MSG_LIMIT = 2000
@@ -44,6 +53,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
     in_process: bool = False,
     cache_ab: Mapping[str, Any] | None = None,
     strictness: Mapping[str, float] | None = None,
+    isolation: str = "none",
 ) -> dict[str, Any]:
     """Compose a result: the five documented keys, the environment, then the tail sections.
 
@@ -60,6 +70,7 @@ def document(  # noqa: PLR0913 - one for each part of the file
         in_process: the implementation ran in the judge's own process.
         cache_ab: what a second run on an empty Triton cache has shown; None where none was made.
         strictness: thresholds of what was asked for beyond the standard; None where nothing was.
+        isolation: how files were kept from the implementation's processes.
     """
     checks, policies = checks or {}, policies or {}
     objection = objection_among(checks, records)
@@ -88,6 +99,8 @@ def document(  # noqa: PLR0913 - one for each part of the file
         "sources": dict(sources),
         "cache_ab": None if cache_ab is None else dict(cache_ab),
         "strictness": None if strictness is None else {"limits": dict(strictness)},
+        "compile": _compiled(checks.get(COMPILE)),
+        "isolation": isolation,
     }
     strict: dict[str, Any] = finite(content)
     return strict
@@ -101,6 +114,8 @@ def objection_among(
     One that could not be made matters only where the pair would be green without it: a failure
     that is known needs no second one on top, and what has passed stays on record.
     """
+    if SOURCES in checks:
+        return checks[SOURCES]
     failed = [c for c in checks.values() if c.name in CODE_CHECKS and not c.passed]
     if not all(record.passed for record in records):
         failed = [check for check in failed if check.error_type not in (NOT_RUN, NOT_OBSERVED)]
@@ -160,6 +175,19 @@ def _probe(check: CheckRecord | None) -> dict[str, Any] | None:
     section: dict[str, Any] = {"status": check.status, **(check.report or {})}
     section["message"] = _clipped(check.message) if check.message else None
     return section
+
+
+def _compiled(check: CheckRecord | None) -> dict[str, Any] | None:
+    """Return the section of the check that compiles kernels; None where it was not made."""
+    if check is None:
+        return None
+    return {
+        "status": check.status,
+        "error_type": check.error_type,
+        "message": _clipped(check.message) if check.message else None,
+        "seconds": check.seconds,
+        **(check.report or {"targets": {}, "kernels": [], "unknown_cases": {}, "left_out": 0}),
+    }
 
 
 def _case(record: CaseRecord) -> dict[str, Any]:
@@ -234,6 +262,29 @@ def sources_of(pair: Pair) -> dict[str, str | None]:
         "data": digest(loading.data_file(pair.task, pair.op)),
         "implementation": digest(pair.implementation),
     }
+
+
+def sources_changed(pair: Pair, before: Mapping[str, str | None]) -> CheckRecord | None:
+    """Return the objection to a verdict on files that are not what they were; None where they are.
+
+    Args:
+        pair: the pair.
+        before: what `sources_of` returned before anything ran.
+    """
+    now = sources_of(pair)
+    files = {"task": pair.task, "implementation": pair.implementation}
+    changed = [
+        files[role].name if role in files else f"the data of {pair.task.name}"
+        for role in now
+        if now[role] != before[role]
+    ]
+    if not changed:
+        return None
+    text = (
+        f"{SOURCE_CHANGED}: {' and '.join(changed)} changed while the run lasted, so nobody knows "
+        "what was judged; run it again"
+    )
+    return CheckRecord(name=SOURCES, status=FAILED, error_type=SOURCE_CHANGED, message=text)
 
 
 def digest(path: Path | None) -> str | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.workflow import figures, files, layout, outcome, summary
+from pytest_tritonverify import figures
+from pytest_tritonverify.workflow import files, layout, outcome, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

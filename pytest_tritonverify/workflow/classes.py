@@ -12,9 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.results.records import CRASH, FALLBACK, NOT_RUN, TIMEOUT
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, VERIFIER
-from pytest_tritonverify.workflow import figures, grouping
+from pytest_tritonverify.workflow import grouping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,15 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.results import result_file
-from pytest_tritonverify.workflow import (
-    figures,
-    files,
-    layout,
-    performance,
-    soundness,
-    verification,
-)
+from pytest_tritonverify.workflow import files, layout, performance, soundness, verification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
+from typing import Any
 
 
 class FileError(ValueError):
@@ -82,11 +79,6 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key is there twice")
     return found
-
-
-def is_count(value: object) -> TypeGuard[int]:
-    """Say whether a value is a whole number from 0: True and 1.0 are not, to JSON."""
-    return type(value) is int and value >= 0
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,7 +7,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.workflow import figures, files
+from pytest_tritonverify import figures
+from pytest_tritonverify.workflow import files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.execution import errors
 from pytest_tritonverify.results.records import FALLBACK, TIMEOUT
-from pytest_tritonverify.workflow import figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

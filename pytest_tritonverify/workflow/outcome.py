@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pytest_tritonverify import figures, gpu_task
 from pytest_tritonverify.workflow import (
     assertion,
     decision,
     explaining,
-    figures,
     files,
     gpu_perf,
-    gpu_task,
     layout,
     performance,
 )

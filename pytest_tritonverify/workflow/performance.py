@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.results import result_file
-from pytest_tritonverify.workflow import figures, files
+from pytest_tritonverify.workflow import files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

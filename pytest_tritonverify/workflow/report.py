@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.workflow import figures, gpu_perf, performance
+from pytest_tritonverify import figures
+from pytest_tritonverify.workflow import gpu_perf, performance
 
 if TYPE_CHECKING:
     from pytest_tritonverify.workflow.outcome import Outcome

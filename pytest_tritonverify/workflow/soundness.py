@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import loading
-from pytest_tritonverify.results import result_file
+from pytest_tritonverify.results import reliance, result_file
+from pytest_tritonverify.results.reliance import Refusal
 from pytest_tritonverify.workflow import files, verification
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_tritonverify.degeneration.report import Report
     from pytest_tritonverify.workflow.layout import Round
     from pytest_tritonverify.workflow.verification import Verification
-
-_FINGERPRINT = (("triton", "key_sha256"), ("cann", "info_sha256"))
 
 
 @dataclass(frozen=True)
@@ -66,122 +66,69 @@ def examine(
     except files.FileError as error:
         statement = "不存在" if error.missing else "读取失败"
         return Standing(None, (Objection("unreadable", str(error), statement),))
-    counts = _counts(result)
-    if counts is not None:
-        return Standing(result, (counts,))
-    objections = _contents(result, one.op_name)
-    warnings: list[str] = []
-    for more in (_sources(result, one), _copied(copies), _environment(result, present)):
-        objections += more[0]
-        warnings += more[1]
+    now = _now(one, present)
+    for rule in reliance.BASIC:
+        finding = rule(result.content, now)
+        if isinstance(finding, Refusal):
+            return Standing(result, (_objection(result, finding),))
+    objections, warnings = [], []
+    for rule in reliance.FURTHER:
+        if rule is reliance.same_environment and present is None:
+            continue
+        finding = rule(result.content, now)
+        if isinstance(finding, Refusal):
+            objections.append(_objection(result, finding))
+        else:
+            warnings += [f"{result.path}: {text}" for text in finding]
+    for found in _copied(copies):
+        if isinstance(found, Objection):
+            objections.append(found)
+        else:
+            warnings.append(found)
     return Standing(result, tuple(objections), tuple(warnings))
 
 
-def _counts(result: Verification) -> Objection | None:
-    if result.total == 0:
-        return Objection("no_cases", f"{result.path}: total_cases is 0", "total_cases == 0")
-    if result.passed < result.total:
-        statement = f"passed_cases({result.passed}) < total_cases({result.total})"
-        return Objection("not_all_passed", f"{result.path}: {statement}", statement)
-    if result.passed > result.total:
-        statement = f"passed_cases({result.passed}) > total_cases({result.total})"
-        return Objection("contradiction", f"{result.path}: {statement}", statement)
-    return None
+def _now(one: Round, present: Mapping[str, Any] | None) -> reliance.Now:
+    """Return what is there of a round. Whatever policy it was verified under, the default holds."""
 
+    def check(non_compute: bool) -> Report:  # noqa: FBT001 - the form of `Now.check`
+        # Not before it is needed: most results have been checked.
+        from pytest_tritonverify.degeneration.check import check_source
 
-def _contents(result: Verification, op_name: str) -> list[Objection]:
-    """Ask whether a result whose counts are right is one that can be relied on."""
-    found = []
-    problem = result.contradiction()
-    if problem is not None:
-        text = f"{result.path} contradicts itself: {problem}"
-        found.append(Objection("contradiction", text, "文件内容自相矛盾"))
-    if result.op_name is not None and result.op_name != op_name:
-        text = f"{result.path} is the result of `{result.op_name}`, not of `{op_name}`"
-        found.append(Objection("other_operator", text, "文件内容自相矛盾"))
-    if result.content.get("in_process") is True:
-        text = f"{result.path} is of a run with --verify-in-process, which isolates nothing"
-        found.append(Objection("not_isolated", text, "未隔离运行"))
-    checks = result.section("degeneration")
-    for name, check in checks.items():
-        if isinstance(check, dict) and check.get("status") == "failed":
-            text = f"{result.path}: the check `{name}` has failed"
-            found.append(Objection("degenerate", text, "退化检查未通过"))
-    return found
+        return check_source(
+            one.implementation.read_bytes(),
+            filename=one.implementation.name,
+            non_compute=non_compute,
+            reference=one.task.read_bytes() if one.task.is_file() else None,
+        )
 
-
-Found = tuple[list[Objection], list[str]]
-
-
-def _sources(result: Verification, one: Round) -> Found:
-    """Ask whether what was verified is what lies there."""
-    recorded = result.content.get("sources")
-    if not isinstance(recorded, dict):
-        return _degeneration(one, result), [
-            f"{result.path} names no sources: whether it is of these files can't be told"
-        ]
-    places = {
-        "task": one.task,
-        "data": loading.data_file(one.task, one.op_name),
-        "implementation": one.implementation,
-    }
-    found = []
-    for role, path in places.items():
-        if recorded.get(role) != result_file.digest(path):
-            what = path or f"the data file of {one.task}"
-            text = f"{what} is not the {role} that was verified: its SHA-256 has changed"
-            found.append(Objection("stale", text, f"与 {role} 不符"))
-    return found, []
-
-
-def _degeneration(one: Round, result: Verification) -> list[Objection]:
-    """Make the static check of code whose result doesn't tell of one."""
-    if result.section("degeneration") or not one.implementation.is_file():
-        return []
-    from pytest_tritonverify.degeneration.check import check_source
-
-    non_compute = result.section("environment").get("cmdline")
-    given = isinstance(non_compute, dict) and non_compute.get("non_compute") is True
-    reference = one.task.read_bytes() if one.task.is_file() else None
-    report = check_source(
-        one.implementation.read_bytes(),
-        filename=one.implementation.name,
-        non_compute=given,
-        reference=reference,
+    return reliance.Now(
+        op_name=one.op_name,
+        sources={
+            "task": result_file.digest(one.task),
+            "data": result_file.digest(loading.data_file(one.task, one.op_name)),
+            "implementation": result_file.digest(one.implementation),
+        },
+        environment=present,
+        check=check,
     )
-    if report.passed:
-        return []
-    text = f"{one.implementation}: {report.to_text(notes=False).partition(chr(10))[0]}"
-    return [Objection("degenerate", text, "退化检查未通过")]
 
 
-def _copied(copies: Sequence[tuple[Path, Path, str]]) -> Found:
-    """Ask whether the copies that the workflow makes are what was verified."""
-    found, warnings = [], []
+def _objection(result: Verification, refusal: Refusal) -> Objection:
+    statement, told = refusal.situation, refusal.detail
+    if result.passed != result.total:
+        relation = "<" if result.passed < result.total else ">"
+        statement = f"passed_cases({result.passed}) {relation} total_cases({result.total})"
+        told = statement
+    return Objection(refusal.code, f"{result.path}: {told}", statement)
+
+
+def _copied(copies: Sequence[tuple[Path, Path, str]]) -> Iterator[Objection | str]:
+    """Yield which of the workflow's copies are not what was verified, or can't be compared."""
     for copy, verified, role in copies:
         there, here = result_file.digest(verified), result_file.digest(copy)
         if here is None:
-            warnings.append(f"there is no {copy}: it can't be compared with what was verified")
+            yield f"there is no {copy}: it can't be compared with what was verified"
         elif there is not None and there != here:
             text = f"{copy} is not what was verified as {verified}"
-            found.append(Objection("other_file", text, f"与 {role} 不符"))
-    return found, warnings
-
-
-def _environment(result: Verification, present: Mapping[str, Any] | None) -> Found:
-    """Ask whether the environment is the one of the verification: otherwise its result is void."""
-    if present is None:
-        return [], []
-    recorded = result.section("environment")
-    found, warnings = [], []
-    for section, key in _FINGERPRINT:
-        then, now = recorded.get(section), present.get(section)
-        if not isinstance(then, dict) or not isinstance(now, dict):
-            warnings.append(f"`environment.{section}.{key}` is not known on both sides")
-        elif then.get(key) != now.get(key):
-            text = (
-                f"`environment.{section}.{key}` was {then.get(key)!s:.12} and is "
-                f"{now.get(key)!s:.12}: a result holds for one installation alone"
-            )
-            found.append(Objection("other_environment", text, "环境指纹不一致"))
-    return found, warnings
+            yield Objection("other_file", text, f"与 {role} 不符")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.workflow import figures, performance
+from pytest_tritonverify import figures
+from pytest_tritonverify.workflow import performance
 
 if TYPE_CHECKING:
     from pytest_tritonverify.workflow.outcome import Outcome

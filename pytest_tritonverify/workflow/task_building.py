@@ -11,13 +11,8 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify.workflow import (
-    files,
-    gpu_mode,
-    gpu_task,
-    stored_data,
-    task_source,
-)
+from pytest_tritonverify import gpu_task
+from pytest_tritonverify.workflow import files, gpu_mode, stored_data, task_source
 
 if TYPE_CHECKING:
     from pathlib import Path

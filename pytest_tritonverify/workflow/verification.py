@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_tritonverify.results import reliance
 from pytest_tritonverify.workflow import files
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def of(content: Mapping[str, Any], path: Path) -> Verification:
     """
     for name in ("total_cases", "passed_cases"):
         value = content.get(name)
-        if not files.is_count(value):
+        if not reliance.is_count(value):
             found = f"{value!r:.60}" if name in content else "not there"
             raise files.FileError(
                 f"{path} is no verify_result.json: `{name}` is {found}, no number of cases; "

@@ -14,12 +14,12 @@ from pytest_tritonverify.benchmark import (
     compare,
     frequency,
     gate,
-    gate_rules,
     history,
     measurement,
     perf_file,
     stats,
 )
+from pytest_tritonverify.results import reliance
 from tests.support.measurements import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_the_words_of_the_gate_are_on_the_page() -> None:
     words = {gate.MISSING, gate.UNREADABLE}
     words |= {
         value
-        for name, value in vars(gate_rules).items()
+        for name, value in vars(reliance).items()
         if name.isupper() and isinstance(value, str) and not name.startswith("_")
     }
     assert words == {word for word in cells(BENCHMARK, 0) if word in words}
@@ -99,7 +99,7 @@ def test_the_refusal_on_the_page_is_what_is_printed() -> None:
             }
         ],
     }
-    now = gate_rules.Now(op_name="softmax", sources={})
+    now = reliance.Now(op_name="softmax", sources={})
     passage = gate.judge(content, now, Path("/ops/softmax/verify_result.json"))
     assert f"```text\n{passage.words()}\n```" in BENCHMARK
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_tritonverify.benchmark import gate, gate_rules
-from pytest_tritonverify.benchmark.gate_rules import Now
+from pytest_tritonverify.benchmark import gate
+from pytest_tritonverify.benchmark.standing import Standing
 from pytest_tritonverify.degeneration.check import check_source
 from pytest_tritonverify.discovery import Pair
-from pytest_tritonverify.results import result_file
+from pytest_tritonverify.results import reliance, result_file
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+from pytest_tritonverify.results.reliance import Now
 from pytest_tritonverify.settings import Settings
 from tests.support.measurements import ENVIRONMENT, SOURCES
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_tritonverify.degeneration.report import Report
+    from pytest_tritonverify.results.records import CheckStatus
 
 HONEST = b"""
 import triton
@@ -306,7 +308,7 @@ def test_a_file_that_changed_makes_the_result_stale(role: str) -> None:
     for other in ("1" * 64, None if SOURCES[role] else "2" * 64):
         passage = gate.judge(result(), now(sources={**SOURCES, role: other}))
         assert passage.situation == "验证结果已过期"
-        assert f"changed since it was verified: {gate_rules.ROLES[role]};" in passage.detail
+        assert f"changed since it was verified: {reliance.ROLES[role]};" in passage.detail
 
 
 def test_a_result_that_leaves_a_source_out_is_not_of_these_files() -> None:
@@ -461,13 +463,25 @@ def test_it_compares_with_the_files_that_are_there(tmp_path: Path) -> None:
     pair.task.write_text("class Model: ...\n", "utf-8")
     pair.implementation.write_bytes(HONEST)
     content = {**without_checks(), "sources": result_file.sources_of(pair)}
-    assert gate.judge(content, gate_rules.present(pair, Settings(), ENVIRONMENT)).opened
+    assert gate.judge(content, reliance.present(pair, Settings(), ENVIRONMENT)).opened
     pair.implementation.write_bytes(FAKE)
-    passage = gate.judge(content, gate_rules.present(pair, Settings(), ENVIRONMENT))
+    passage = gate.judge(content, reliance.present(pair, Settings(), ENVIRONMENT))
     assert passage.situation == "验证结果已过期"
     content["sources"] = result_file.sources_of(pair)
-    passage = gate.judge(content, gate_rules.present(pair, Settings(), ENVIRONMENT))
+    passage = gate.judge(content, reliance.present(pair, Settings(), ENVIRONMENT))
     assert passage.situation == "退化检查未通过"
     (tmp_path / "double.json").write_text("{}", "utf-8")
-    passage = gate.judge(content, gate_rules.present(pair, Settings(), ENVIRONMENT))
+    passage = gate.judge(content, reliance.present(pair, Settings(), ENVIRONMENT))
     assert "the task's data file" in passage.detail
+
+
+@pytest.mark.parametrize("outcomes", [["failed"], ["failed", "passed"], ["passed", "failed"]])
+def test_what_failed_in_this_run_has_an_outcome_and_stays_failed(
+    outcomes: list[CheckStatus],
+) -> None:
+    standing = Standing()
+    for status in outcomes:
+        standing.note({"check": CheckRecord(name="degeneration", status=status).to_json()})
+    assert standing.missing([], ["degeneration"]) == []
+    assert not standing.checks["degeneration"].passed
+    assert standing.missing([1], ["execution"]) == ["case 1", "execution"]

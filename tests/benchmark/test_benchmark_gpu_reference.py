@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 import torch
 
+from pytest_tritonverify import gpu_task
 from pytest_tritonverify.benchmark import gpu_reference, perf_file
 from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
 from pytest_tritonverify.discovery import Pair
-from pytest_tritonverify.workflow import gpu_task
 from tests.support.measurements import ENVIRONMENT, SOURCES, side
 from tests.support.workdirs import CODE, TASK, sha256
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tritonverify.benchmark import plausible
 from tests.support.measuring import FEW, MeasuringBench
-from tests.support.workers import attack, write_pair
+from tests.support.workers import TWICE, attack, write_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,8 +66,8 @@ def test_threads_that_a_forward_starts_are_part_of_its_time(
     found = measuring.measure(attack(tmp_path, lingers))
     assert found.passed
     assert found.implementation is not None
-    # While outputs are kept, which is in three forwards, no time is taken.
-    assert sorted(found.implementation.samples_ms)[3] >= 19
+    # While outputs are kept no time is taken.
+    assert max(found.implementation.samples_ms) >= 19
 
 
 def test_outputs_that_are_computed_when_somebody_looks_are_refused(
@@ -82,6 +83,92 @@ def test_outputs_that_are_computed_when_somebody_looks_are_refused(
     found = measuring.measure(attack(tmp_path, "return x.as_subclass(Lazy)", top))
     assert found.status == "fail"
     assert "tensor subclass" in (found.error_msg or "")
+
+
+LAZY_ITEMS = """
+class Lazy(dict):
+    def items(self):
+        time.sleep(0.02)
+        return [(key, x * 2) for key, x in super().items()]
+"""
+
+
+def test_outputs_that_are_computed_when_somebody_looks_into_them_are_in_the_time(
+    measuring: MeasuringBench, tmp_path: Path
+) -> None:
+    task = TWICE.replace("return x * 2", 'return {"y": x * 2}')
+    found = measuring.measure(attack(tmp_path, "return Lazy(y=x)", LAZY_ITEMS, task))
+    assert found.passed, found.error_msg
+    assert found.implementation is not None
+    assert min(found.implementation.samples_ms) >= 19
+
+
+def test_a_forward_that_computes_most_of_the_time_is_found_out(
+    measuring: MeasuringBench, tmp_path: Path
+) -> None:
+    # Three forwards alone, the first of which is always one of them, would most often miss it.
+    perf = dataclasses.replace(FEW, repeats=32)
+    lazy = "calls.append(0)\nif len(calls) > 10 and len(calls) % 8 == 0: return x"
+    found = measuring.measure(attack(tmp_path, lazy, "calls = []"), perf)
+    assert (found.status, found.error_type) == ("fail", "AccuracyError")
+
+
+REMEMBERS_ALL = """
+key = str(x)
+if key not in results:
+    time.sleep(0.01)
+    results[key] = x * 2
+return results[key]
+"""
+
+
+def test_another_attempt_finds_nothing_that_the_first_one_remembered(
+    measuring: MeasuringBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = iter(["it was too fast", None])
+    monkeypatch.setattr(plausible, "objection", lambda *_: next(said))
+    found = measuring.measure(attack(tmp_path, REMEMBERS_ALL, "results = {}"))
+    assert found.passed, found.error_msg
+    assert found.implementation is not None
+    # The first one is of inputs that the model was built with.
+    assert min(found.implementation.samples_ms[1:]) >= 9
+
+
+WATCHING = """
+import pathlib, torch
+
+class Model(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        mark = pathlib.Path(__file__).with_name("mark")
+        # Goldens come from models that are called once.
+        for number in mark.read_text().split() if self.calls > 1 and mark.exists() else ():
+            state = pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+            assert state == "T", f"{number} is in state {state}"
+        return x * 2
+
+def get_input_groups():
+    return [[torch.randn(2, 4)], [torch.randn(2, 4)]]
+"""
+LEAVES_A_PROCESS = """
+if not (child := os.fork()):
+    while True:
+        time.sleep(10)
+with open(os.path.join(os.path.dirname(__file__), "mark"), "w") as file:
+    file.write(f"{os.getpid()} {child}")
+"""
+
+
+def test_nothing_of_an_implementation_runs_while_the_reference_is_timed(
+    measuring: MeasuringBench, tmp_path: Path
+) -> None:
+    pair = attack(tmp_path, "", LEAVES_A_PROCESS, WATCHING)
+    first, second = measuring.measure_cases(pair, 2)
+    assert first.passed, first.error_msg
+    assert (tmp_path / "mark").exists()
+    assert second.passed, second.error_msg
 
 
 def test_clocks_replaced_by_name_change_nothing(measuring: MeasuringBench, tmp_path: Path) -> None:
@@ -105,11 +192,11 @@ for thing in gc.get_objects():
         thing._now = lambda: real() // 1000
 """
 STOPPED_CLOCK = """
-real, copy, stopped = time.perf_counter_ns, torch.Tensor.copy_, [0]
-def copy_(self, *args):
+real, seed, stopped = time.perf_counter_ns, torch.manual_seed, [0]
+def manual_seed(number):
     stopped[0] = 0
-    return copy(self, *args)
-torch.Tensor.copy_ = copy_
+    return seed(number)
+torch.manual_seed = manual_seed
 for thing in gc.get_objects():
     if type(thing).__name__ == "CpuTimer":
         thing._now = lambda: stopped[0] or real()

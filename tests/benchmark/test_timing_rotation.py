@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pytest_tritonverify.execution import tensors
+from pytest_tritonverify.execution.running import tensor_leaves
 from pytest_tritonverify.execution.task import Arguments
 from pytest_tritonverify.execution.timing import packing, sets
 from pytest_tritonverify.execution.timing.rotation import Rotation
@@ -114,6 +115,61 @@ def test_no_more_sets_are_made_than_fit(packed: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(packing, "LARGEST", 1)
     case, _ = packed(100, torch.randn(1024))
     assert len(case["sets"]) == 1
+
+
+def few_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "BUDGET", 1)
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers", "mixed", "odd"])
+def test_no_forward_has_the_values_of_an_earlier_one(
+    packed: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    few_sets(monkeypatch)
+    torch.manual_seed(1)
+    rows, index = torch.randn(1, 7, 3), torch.randperm(11)
+    sparse, empty = torch.eye(3).to_sparse(), torch.empty(0, 4)
+    kinds: dict[str, tuple[object, ...]] = {
+        "floats": (rows,),
+        "integers": (index,),
+        "mixed": (index, [rows], torch.randn(5)),
+        "odd": (sparse, empty, rows, {"a": rows[0, :2], "b": 3}, index),
+    }
+    case, fd = packed(100, *kinds[kind])
+    assert len(case["sets"]) == 2
+    rotation, seen = Rotation(calls(case), fd, "cpu", case["turning"]), set()
+    for number in range(-4, 10):
+        call = tensors.unpack(sets.case_of(case, number)["call"], fd)
+        told, put = call["args"], rotation.turn(number).args
+        for one, other in zip(flat(told), flat(put), strict=True):
+            assert torch.equal(one, other)
+        seen.add(tuple(map(str, flat(told))))
+        if kind == "mixed":
+            assert torch.equal(told[0], index)
+    assert len(seen) == 14
+
+
+def flat(values: Any) -> list[torch.Tensor]:
+    return [tensor for _, tensor in tensor_leaves(list(values), "")]
+
+
+def test_what_the_order_of_rows_may_matter_to_stays(
+    packed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few_sets(monkeypatch)
+    half = torch.randn(4, 4)
+    base = torch.randn(8, 6)
+    given = (torch.arange(5.0), half @ half.T, base[::2, 1:], torch.randn(3).expand(4, 3))
+    case, fd = packed(9, *given)
+    assert case["turning"] == []
+    first, third = (tensors.unpack(sets.case_of(case, n)["call"], fd)["args"] for n in (0, 2))
+    for one, other in zip(first, third, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_rows_stay_where_there_is_a_set_for_every_forward(packed: Any) -> None:
+    case, _ = packed(3, torch.randn(4, 5))
+    assert (len(case["sets"]), case["turning"]) == (3, [])
 
 
 def test_inputs_without_tensors_have_one_set(packed: Any) -> None:

@@ -113,6 +113,8 @@ ROUTES = {
     "tril": model("return launch(torch.tril(x))"),
     "clamp alias": model("return launch(torch.clip(x, 0))"),
     "argsort": model("return launch(x.argsort())"),
+    "sort, by an axis": model("return launch(x.sort(-1)[0])"),
+    "sort, by a keyword": model("return launch(x.sort(descending=True).values)"),
     "einops reduce": model(
         "from einops import reduce\nreturn launch(reduce(x, 'a b -> a', 'sum'))"
     ),

@@ -108,6 +108,10 @@ HONEST = {
                 return twice(x), self.w
         """),
     ),
+    "views_of_inputs_beside": (
+        task("x = args[0]; return x * 2, x[3:9], {'t': x.view(7, 10).t()}", "torch.randn(70)"),
+        implementation("return twice(x), x[3:9], {'t': x.view(7, 10).t()}"),
+    ),
     "weights_made_in_init_and_lazily": (
         task("return args[0] * 2", "torch.randn(70)"),
         implementation(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.examining import examined, implementation, the, violations
+from pytest_tritonverify.isolation import Limits
+from tests.support.examining import TWICE, examine, examined, implementation, the, violations
+from tests.support.workers import write_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +88,7 @@ def test_a_file_that_changes_meanwhile_is_no_cheat(host: Host, tmp_path: Path) -
     source = implementation(
         "open(__file__, 'a').write('# saved\\n')\n        return twice(x)".replace("        ", "")
     )
-    report = examined(host, tmp_path, source)
+    pair = write_pair(tmp_path, TWICE, source)
+    report = examine(host, pair, limits=Limits("off"))
     assert [finding.code for finding in report.findings] == ["file_changed"]
     assert not report.passed

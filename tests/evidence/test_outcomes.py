@@ -63,6 +63,18 @@ def test_facts_of_a_golden() -> None:
     assert fixed["output[0]"].trivial == "it does not depend on the inputs"
 
 
+def test_views_of_inputs_are_no_work_beside_other_outputs() -> None:
+    x = torch.randn(3, 4)
+    call = {"args": [x], "kwargs": {}}
+    seen = frozenset({"output[0]"})
+    golden = result([x[:2], x * 2])
+    facts = outcomes.golden_facts(call, golden, None, golden, fixed=False, views=seen)
+    assert [fact.trivial for fact in facts.values()] == ["it is a view of an input", None]
+    alone = result([x[:2]])
+    facts = outcomes.golden_facts(call, alone, None, alone, fixed=False, views=seen)
+    assert facts["output[0]"].trivial is None
+
+
 def test_rounding_is_no_dependence() -> None:
     x = torch.randn(100)
     call = {"args": [x], "kwargs": {}}

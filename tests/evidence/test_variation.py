@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import pytest
@@ -29,6 +31,18 @@ def test_values_stay_in_their_range_and_differ(dtype: Any, shape: list[int], see
     after = tensor.to(before.dtype)
     assert not torch.equal(before, after)
     assert after.abs().max() <= before.abs().max()
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 2, 3), (40, 2)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_many_sets_differ_from_each_other(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    given = torch.linspace(1, 5, math.prod(shape)).flip(0).reshape(shape).to(dtype)
+    found = [given.clone() for _ in range(24)]
+    for seed, tensor in enumerate(found[1:], 1):
+        assert variation.alter([tensor], seed, one_of_many=True)
+        assert tensor.max() <= given.max()
+    for one, other in itertools.combinations(found, 2):
+        assert not torch.allclose(one, other, rtol=0.04)
 
 
 def test_whole_numbers_are_left_alone_beside_others() -> None:

@@ -60,7 +60,7 @@ print(json.dumps({
     "candidate": candidate.pid,
     "of_reference": int(wait_for_text(pair.task.with_suffix(".pid"))),
     "of_candidate": int(wait_for_text(pair.implementation.with_suffix(".pid"))),
-    "scratch": host._scratch,
+    "scratch": host.scratch,
 }), flush=True)
 for line in sys.stdin:
     exec(line)

@@ -138,7 +138,7 @@ def test_other_failures_are_not_run_again(bench: Bench, tmp_path: Path) -> None:
     )
     pair = write_pair(tmp_path, task, code.replace("mask=inside)", "mask=inside, other=0.0)", 1))
 
-    record = bench.verdict(pair)[0]
+    record = bench.verdict(pair, limits=bench.limits(files="off"))[0]
 
     assert record.error_type == "AccuracyError"
     assert marks.read_text() == "."

@@ -29,7 +29,7 @@ def level(ratio: float) -> int:
     return next((n for n, end in enumerate(LEVELS) if ratio <= end), len(LEVELS))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=40))
 def test_counts_are_those_of_single_elements(values: list[tuple[float, float]]) -> None:
     golden = torch.tensor([g for g, _ in values], dtype=torch.float16)

@@ -65,6 +65,27 @@ def test_undefined_lanes_in_a_tail_show_by_what_they_are_filled_with() -> None:
     assert explained(golden, actual).code == "masked_lanes"
 
 
+def test_a_load_that_strays_is_named_where_no_lane_was_undefined() -> None:
+    golden, place = randn(1000), "k.py:12: load of 10 lanes, up to 40 bytes beyond the end of x"
+    tail = golden.clone()
+    largest = torch.finfo(torch.float32).max
+    tail[990:] = torch.tensor([NAN, largest, NAN, -largest] * 3)[:10]
+    rows = torch.full((20, 50), -NAN)
+    for expected, actual in ((golden, tail), (randn(20, 50), rows)):
+        found = diagnose(
+            FailedOutput(
+                expected,
+                actual,
+                failing_by(None, expected.dtype),
+                masked_loads=(),
+                stray_reads=(place,),
+            )
+        )
+        assert (found.code, found.confidence) == ("stray_read", "clear")
+        assert place in found.evidence
+    assert explained(golden, tail, masked=()).code != "masked_lanes"
+
+
 @pytest.mark.parametrize("masked", [None, (MaskedLoad("k.py", 1, 10),)])
 def test_a_maximum_of_undefined_lanes_is_the_largest_number(
     masked: tuple[MaskedLoad, ...] | None,

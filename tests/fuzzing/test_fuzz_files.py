@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_tritonverify import case_file
 from pytest_tritonverify.benchmark import compare, gate, perf_file
-from pytest_tritonverify.benchmark.gate_rules import Now
+from pytest_tritonverify.results.reliance import Now
 from pytest_tritonverify.workflow import classes, files, performance, task_source, verification
 from tests.support.fuzzing import damaged, damaged_bytes, fuzzed
 from tests.support.measurements import ENVIRONMENT, SOURCES

@@ -9,11 +9,12 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.html_report import drawing, rules, text
 
+QUICK = settings(max_examples=30, deadline=None)
 LEVELS = st.lists(st.text("0123456789", min_size=3, max_size=3), min_size=1, max_size=32)
 
 
@@ -22,6 +23,7 @@ def columns(path: str) -> list[tuple[int, float]]:
     return [(int(x), float(h)) for x, h in re.findall(r"M(\d+) 20v-([\d.]+)h", path)]
 
 
+@QUICK
 @given(LEVELS)
 def test_a_map_has_a_pixel_for_every_cell(cells: list[str]) -> None:
     found = drawing.heat_map({"heat_map": {"rows": 64, "columns": 9, "cells": cells}})
@@ -52,6 +54,7 @@ def test_what_is_no_map_is_not_drawn(cells: object) -> None:
     assert drawing.heat_map({"heat_map": cells}) is None
 
 
+@QUICK
 @given(
     st.integers(0, 47).flatmap(
         lambda first: st.tuples(
@@ -94,6 +97,7 @@ def test_what_is_no_histogram_is_not_drawn(histogram: object) -> None:
     assert drawing.histogram({"equal": 1, "non_finite": 0, "histogram": histogram}) is None
 
 
+@QUICK
 @given(st.floats(1e-12, 1e12), st.floats(1e-3, 40))
 def test_faster_stands_on_the_right_and_slower_on_the_left(speedup: float, span: float) -> None:
     found = drawing.bar(speedup, span)
@@ -106,6 +110,7 @@ def test_faster_stands_on_the_right_and_slower_on_the_left(speedup: float, span:
         assert found.x + found.width == pytest.approx(100)
 
 
+@QUICK
 @given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=50))
 def test_the_chart_has_all_pairs_from_the_fastest_to_the_slowest(speedups: list[float]) -> None:
     found = drawing.chart([(n, f"pair {n}", s) for n, s in enumerate(speedups)])
@@ -116,6 +121,7 @@ def test_the_chart_has_all_pairs_from_the_fastest_to_the_slowest(speedups: list[
     assert (found.one, "1×") in found.ticks or len(found.ticks) > 3
 
 
+@QUICK
 @given(st.text(max_size=400), st.integers(20, 200))
 def test_texts_are_short_and_hold_nothing_that_is_not_seen(words: str, limit: int) -> None:
     shown = text.shown(words, limit)

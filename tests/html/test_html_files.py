@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify import cli, terminal
-from pytest_tritonverify.html_report import run_page, subjects
+from pytest_tritonverify.html_report import page, run_page, subjects
 from pytest_tritonverify.settings import Settings, SettingsError
 from pytest_tritonverify.workflow import files
 from tests.html.test_html_page import Reader
@@ -134,6 +134,19 @@ def test_a_result_that_contradicts_itself_has_failed(tmp_path: Path) -> None:
     (found,) = subjects.of_files([path])
     assert found.failed
     assert "contradicts itself" in found.notes[0]
+
+
+@pytest.mark.parametrize("status", ["passed", "failed", "skipped"])
+def test_a_check_that_counts_no_cases_fails_its_pair_all_the_same(
+    tmp_path: Path, status: str
+) -> None:
+    path = result(tmp_path / "verify_result.json")
+    content = json.loads(path.read_text("utf-8"))
+    told = {"status": status, "message": "UB overflow: required 2 bits"}
+    workdirs.write_json(path, {**content, "compile": told})
+    found = subjects.of_files([path])
+    assert found[0].failed == (status == "failed")
+    assert "UB overflow: required 2 bits" in Reader(page.html(found)).text
 
 
 def test_the_command_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

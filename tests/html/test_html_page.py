@@ -128,7 +128,7 @@ def saying(words: str) -> Subject:
 TAME = Reader(page.html([saying("tame")]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.text(min_size=1, max_size=300).map(lambda words: f"a{words}b"))
 @example("".join(HOSTILE[:-2]))
 def test_no_text_of_a_pair_becomes_markup(words: str) -> None:
@@ -220,6 +220,18 @@ def test_what_was_only_measured_is_not_said_to_have_passed() -> None:
     assert "1 not judged" in found.text
     assert "0 of 0 passed" in found.text
     assert "no speed-up" in found.text
+
+
+def test_pairs_of_one_name_are_told_apart_by_their_places() -> None:
+    places = ("/work/op/iter_0/verify_result.json", "/work/op/iter_1/verify_result.json")
+    found = [dataclasses.replace(judged(workdirs.record(1)), place=place) for place in places]
+    other = dataclasses.replace(judged(workdirs.record(1), op="other"), place="/work/op/x.json")
+    shown = Reader(page.html([*found, other]))
+    apart = [a for a in shown.all("bdi") if a.get("class") == "apart"]
+    assert len(apart) == 2
+    assert "triton_x iter_0/verify_result.json" in shown.text
+    # A relative one among them is no trouble.
+    Reader(page.html([*found, judged(workdirs.record(1))]))
 
 
 def test_a_page_about_nothing_says_so() -> None:

@@ -1,6 +1,7 @@
 """Judge the examples and the shared cases with triton-ascend's interpreter, in an environment.
 
     python tests/lanes/triton_ascend.py [--venv FOLDER] [--share SITE_PACKAGES] [TEST ...]
+    python tests/lanes/triton_ascend.py --only-make [--venv FOLDER] [--share SITE_PACKAGES]
 
 triton-ascend and triton are both the package `triton`, so that it needs an environment of its own,
 which is made where it isn't there. With --share, PyTorch and what the tests need are taken from the
@@ -18,7 +19,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # The package imports pybind11 and setuptools, and its interpreter breaks with numpy 2.4.
-TRITON = ("triton-ascend==3.2.0", "pybind11", "setuptools<81", "numpy<2.4")
+# ascendnpu-ir brings bishengir-compile along, which `--verify-compile` runs.
+TRITON = (
+    "triton-ascend==3.2.0",
+    "ascendnpu-ir==1.2.0",
+    "pybind11",
+    "setuptools<81",
+    "numpy<2.4",
+)
 PLAIN_NEEDS = ("torch", "ml_dtypes>=0.5", "-r", str(ROOT / "requirements" / "test.txt"))
 # What concerns Triton; the other tests never meet it.
 TESTS = (
@@ -35,8 +43,8 @@ LEFT_OUT = ("tests/interpreter/test_interpreter_parallel.py",)
 def make(folder: Path, shared: Path | None) -> Path:
     """Make the environment, and return its interpreter."""
     python = folder / "bin" / "python"
-    marker = folder / ".installed"
-    if marker.exists():
+    marker, wanted = folder / ".installed", "\n".join(TRITON)
+    if marker.exists() and marker.read_text(encoding="utf-8") == wanted:
         return python
     venv.create(folder, with_pip=True, clear=True)
     install = [str(python), "-m", "pip", "install", "-q"]
@@ -49,7 +57,7 @@ def make(folder: Path, shared: Path | None) -> Path:
     if shared is not None:
         (own,) = folder.glob("lib/python*/site-packages")
         (own / "zz_shared.pth").write_text(f"{shared.resolve()}\n", encoding="utf-8")
-    marker.touch()
+    marker.write_text(wanted, encoding="utf-8")
     return python
 
 
@@ -58,9 +66,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Test with triton-ascend's interpreter.")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv-ascend", metavar="FOLDER")
     parser.add_argument("--share", type=Path, metavar="SITE_PACKAGES")
+    parser.add_argument(
+        "--only-make", action="store_true", help="make the environment, and test nothing"
+    )
     parser.add_argument("tests", nargs="*", metavar="TEST", help="instead of all for Triton")
     known, options = parser.parse_known_args()
     python = make(known.venv.absolute(), known.share)
+    if known.only_make:
+        sys.stdout.write(f"{python}\n")
+        return 0
     chosen = known.tests or [*TESTS, *(f"--ignore={path}" for path in LEFT_OUT)]
     command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", *chosen, *options]
     # What is tested lies here, whatever the shared environment has.

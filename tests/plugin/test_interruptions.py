@@ -6,6 +6,8 @@ import json
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.pairs import HANGS, case_name, error_types, write_pair
 from tests.support.runs import wait_until
 
@@ -45,8 +47,11 @@ def signalled_in_case_2(runner: Runner, sent: signal.Signals) -> Run:
     return runner.finish(process, sent)
 
 
-def test_ctrl_c_counts_the_rest_as_failed(runner: Runner) -> None:
-    run = signalled_in_case_2(runner, signal.SIGINT)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_asks_it_to_end_counts_the_rest_as_failed(
+    runner: Runner, sent: signal.Signals
+) -> None:
+    run = signalled_in_case_2(runner, sent)
     folder = runner.path / "ops"
     assert run.code == 2
     result = json.loads((folder / "verify_result.json").read_text())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.examination import ExecutionExamination
+from pytest_tritonverify.isolation import Limits
 from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
 from tests.support.workers import PATIENCE, write_pair
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.evidence.report import ExecutionReport, Finding
     from pytest_tritonverify.execution.host import Host
 
+_LIMITS = Limits()
 # Kernels that many implementations of tests need.
 KERNELS = """
 import torch
@@ -76,6 +78,7 @@ def examine(
     cases: int = 1,
     seconds: float = PATIENCE,
     plain: Mapping[int, Mapping[str, str] | None] | None = None,
+    limits: Limits = _LIMITS,
 ) -> ExecutionReport:
     """Examine the first cases of a pair.
 
@@ -85,9 +88,10 @@ def examine(
         cases: how many.
         seconds: the time that it may take.
         plain: digests of cases' own runs.
+        limits: of the implementation's processes.
     """
     device = host.config.device.name
-    settings = Settings(device=device, timeout=PATIENCE, standin="off")
+    settings = Settings(device=device, timeout=PATIENCE, standin="off", limits=limits)
     examination = ExecutionExamination(PairProcesses(pair, settings, device, host.spawn))
     entries = [CaseEntry(f"case{k}", "float32") for k in range(1, cases + 1)]
     try:

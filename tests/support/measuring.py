@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify.benchmark.measurement import CaseMeasurement, PerfSettings
@@ -28,11 +29,21 @@ class MeasuringBench:
 
     def measure(self, pair: Pair, perf: PerfSettings = FEW, device: str = "cpu") -> CaseMeasurement:
         """Measure the first case of a pair."""
+        return self.measure_cases(pair, 1, perf, device)[0]
+
+    def measure_cases(
+        self, pair: Pair, count: int, perf: PerfSettings = FEW, device: str = "cpu"
+    ) -> list[CaseMeasurement]:
+        """Measure so many cases of a pair, one after the other."""
         settings = Settings(device=device, timeout=PATIENCE)
         benchmark = PairBenchmark(PairProcesses(pair, settings, device, self._host.spawn))
+        benchmark.choose = random.Random(0)  # noqa: S311 - so that a test ends in one way
         self._open += [benchmark, benchmark.inputs]
         entry = CaseEntry("case1-float32-2x4", "float32")
-        return benchmark.run_case(1, entry, "benchmark1", perf, None)
+        return [
+            benchmark.run_case(case_idx, entry, f"benchmark{case_idx}", perf, None)
+            for case_idx in range(1, count + 1)
+        ]
 
     def close(self) -> None:
         """End everything that was started."""

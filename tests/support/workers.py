@@ -15,6 +15,7 @@ from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.execution import tensors
 from pytest_tritonverify.execution.wire import require_sealed
+from pytest_tritonverify.isolation import Limits
 from pytest_tritonverify.judge import PairJudge
 from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import Settings
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # Generous: a loaded machine must not fail a test. What is wrong is told by waiting in vain.
 PATIENCE = 120.0
+# That a worker of these tests may have at once.
+PROCESSES = 64
 
 TWICE = """
 import torch
@@ -155,6 +158,10 @@ class Bench:
         """Run a case on the reference alone, which raises; return how it is described."""
         error: dict[str, Any] = self.golden(pair, case_idx).golden.message["error"]
         return error
+
+    def limits(self, **wanted: Any) -> Limits:
+        """Return limits of an implementation's process; few processes unless said otherwise."""
+        return Limits(**{"processes": PROCESSES, **wanted})
 
     def judge(self, pair: Pair, timeout: float = PATIENCE, **settings: Any) -> PairJudge:
         """Return a judge of a pair, with workers of its own."""

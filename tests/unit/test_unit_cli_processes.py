@@ -144,7 +144,8 @@ def start(pair_folder: Path, program: str, **environment: str) -> subprocess.Pop
 SLEEPER = """
     import os, pathlib, signal, sys, time
     seen = []
-    signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: seen.append(1))
     pathlib.Path("pid").write_text(str(os.getpid()))
     pathlib.Path("ready").touch()
     while not seen:
@@ -169,11 +170,12 @@ def sleeper(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_an_interrupt_is_handed_on_once_and_waited_for(
-    sleeper: subprocess.Popen[str], tmp_path: Path
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_what_asks_it_to_end_is_handed_on_once_and_waited_for(
+    sleeper: subprocess.Popen[str], tmp_path: Path, sent: signal.Signals
 ) -> None:
     # As a terminal does: to everybody of the foreground group.
-    os.killpg(sleeper.pid, signal.SIGINT)
+    os.killpg(sleeper.pid, sent)
     out, err = sleeper.communicate(timeout=PATIENCE)
     assert sleeper.returncode == 1
     output = tmp_path / "ops" / "verify_result.json"

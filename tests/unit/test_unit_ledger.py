@@ -305,6 +305,47 @@ def test_a_candidate_cannot_stop_the_run_by_way_of_the_journal(ledger: Ledger, p
     assert "the journal" in (ledger.account(pair).problem or "")
 
 
+# Sources
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a_torch.py", "a_torch.py changed"),
+        ("a_triton_v2.py", "a_triton_v2.py changed"),
+        ("a_torch.json", "the data of a_torch.py changed"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_judged_fails_all_cases(
+    ledger: Ledger, pair: Pair, name: str, said: str
+) -> None:
+    ledger.expect(pair, ENTRIES[:1], 1, [1])
+    before = result_file.sources_of(pair)
+    pair.task.with_name(name).write_text("changed", encoding="utf-8")
+    ledger.add(pair, record(1), None)
+    content = result(pair)
+    assert counts(content) == (1, 0, 1)
+    (failure,) = content["failures"]
+    assert failure["error_type"] == "SourceChanged"
+    assert f"{said} while the run lasted" in failure["error_msg"]
+    assert content["sources"] == before
+    assert content["cases"][0]["status"] == "passed"
+    assert not ledger.account(pair).green
+
+
+def test_a_file_that_changes_once_its_pair_is_through_changes_no_verdict(
+    ledger: Ledger, pair: Pair
+) -> None:
+    ledger.expect(pair, ENTRIES[:1], 1, [1])
+    before = result_file.sources_of(pair)
+    ledger.add(pair, record(1), None)
+    pair.implementation.write_text("the next one", encoding="utf-8")
+    ledger.finish("it ended")
+    assert counts(result(pair)) == (1, 1, 0)
+    # Whoever compares digests sees that the result is another file's.
+    assert result(pair)["sources"] == before
+
+
 # The journal
 
 

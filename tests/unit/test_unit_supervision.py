@@ -278,3 +278,37 @@ def test_descriptors_that_nobody_asked_for_are_closed(place: str) -> None:
         ask(one)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(fd)
+
+
+DUMP = """printed
+  File "/ops/a_triton_x.py", line 99 in printed
+Fatal Python error: Segmentation fault
+
+Thread 0x00007f01 (most recent call first):
+  File "/ops/a_triton_x.py", line 3 in waits
+
+Current thread 0x00007f02 (most recent call first):
+  File "/lib/triton/interpreter.py", line 550 in create_masked_load
+  File "/ops/a_triton_x.py", line 12 in gather_kernel
+  File "/ops/a_triton_x.py", line 20 in forward
+
+Thread 0x00007f03 (most recent call first):
+  File "/ops/a_triton_x.py", line 4 in waits
+"""
+
+
+@pytest.mark.parametrize(
+    ("dump", "place"),
+    [
+        (DUMP, ("/ops/a_triton_x.py", 12)),
+        (DUMP.replace("/ops/a_triton_x.py", "/ops/b.py"), (None, None)),
+        (DUMP.partition("Fatal")[0], (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_a_death_is_shown_where_the_users_file_was(
+    dump: str, place: tuple[str | None, int | None]
+) -> None:
+    lost = WorkerDied(signal.SIGSEGV, "forward", dump)
+    failure = failure_of(process(FakeWorker([READY, lost]))[0])
+    assert (failure.file, failure.line) == place

@@ -11,7 +11,7 @@ from pytest_tritonverify import terminal
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results.ledger import Ledger
-from pytest_tritonverify.results.records import FAILED, PASSED, CaseRecord
+from pytest_tritonverify.results.records import FAILED, PASSED, CaseRecord, CheckRecord
 from pytest_tritonverify.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Stage:
         self.keep_cache = False
         self.cache_ab = False
         self.in_process = False
+        self.compilations: Any = None
         self.pairs: list[Pair] = []
         self.lonely: list[tuple[Path, str]] = []
 
@@ -78,6 +79,7 @@ class Stage:
         found = SimpleNamespace(
             ledger=self.ledger,
             benchmarks=None,
+            compilations=self.compilations,
             engine=SimpleNamespace(
                 device=self.device, device_facts=self.facts, passed_over=self.passed_over
             ),
@@ -337,3 +339,62 @@ def test_options_about_caches_that_do_nothing_are_named_at_the_end_too(
     stage.cache_ab = True
     (warning,) = (note for note in notes(stage) if "keep-cache" in note or "CACHE" in note)
     assert "TRITON_CACHE_MANAGER is set" in warning
+
+
+# Compiling
+
+
+def test_kernels_that_do_not_compile_are_counted_by_target(stage: Stage) -> None:
+    pair = stage.judged("a", {})
+    kernels = [
+        {"target": target, "compiles": compiles}
+        for target, compiles in (("cuda:90", True), ("cuda:90", True), ("Ascend910B4", False))
+    ]
+    record = CheckRecord(
+        name="compile",
+        status=FAILED,
+        error_type="CompilationError",
+        message="CompilationError: it is too large\nby far",
+        report={"kernels": kernels},
+    )
+    stage.ledger.add_check(pair, record, {})
+    screen = stage.summary()
+    assert screen.lines[1].endswith("failed: 1 CompilationError")
+    assert (
+        "a (triton_x): kernels that compile: 2 of 2 for cuda:90, 0 of 1 for Ascend910B4"
+        in screen.lines
+    )
+
+
+def test_progress_of_compiling_is_shown_on_a_terminal_alone(stage: Stage) -> None:
+    class Terminal(Screen):
+        isatty = True
+        verbosity = 0
+
+        def ensure_newline(self) -> None:
+            self.lines.append("-")
+
+        def rewrite(self, line: str, *, erase: bool) -> None:
+            assert erase
+            self.lines.append(line)
+
+    pair = stage.pair("a")
+    shown, piped = Terminal(), Terminal()
+    piped.isatty = False
+    for screen in (shown, piped, None):
+        with terminal.compiling(pair, screen) as say:
+            say(1, 2)
+            say(2, 2)
+    assert piped.lines == []
+    assert shown.lines == [
+        "-",
+        "a (triton_x): 1 of 2 kernels compiled",
+        "a (triton_x): 2 of 2 kernels compiled",
+        "",
+    ]
+
+
+def test_the_header_says_what_compiles(stage: Stage) -> None:
+    stage.pair("a")
+    stage.compilations = SimpleNamespace(described=lambda: ["compiling for cuda:90 by triton 3"])
+    assert "tritonverify: compiling for cuda:90 by triton 3" in terminal.header(stage.session)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.results.records import CheckRecord
-from pytest_tritonverify.workflow import classes, explaining, figures, grouping, verification
+from pytest_tritonverify.workflow import classes, explaining, grouping, verification
 from tests.support.workdirs import FAKE, Builder, record, verify_result, write_json
 
 if TYPE_CHECKING:

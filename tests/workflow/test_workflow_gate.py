@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.workflow import assertion, layout, surroundings
-from tests.support.workdirs import ENVIRONMENT, FAKE, Builder, record, sha256, write_json
+from tests.support.workdirs import CODE, ENVIRONMENT, FAKE, Builder, record, sha256, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,6 +193,35 @@ def test_a_fake_kernel_whose_result_tells_of_no_check_is_found(work: Builder) ->
     content = result_of(folder)
     rewrite(folder, {key: content[key] for key in documented})
     assert codes(work) == ["degenerate"]
+
+
+@pytest.mark.parametrize(
+    ("status", "policy"),
+    [("warned", "warn"), ("passed", "partial"), ("skipped", "off"), (None, None)],
+)
+def test_a_fake_kernel_that_a_mild_policy_let_pass_is_found(
+    work: Builder, status: str | None, policy: str | None
+) -> None:
+    for number, (code, expected) in enumerate(((FAKE, ["degenerate"]), (CODE, []))):
+        folder = work.iteration(number, code=code)
+        content = result_of(folder)
+        content["degeneration"]["degeneration"] |= {"status": status, "policy": policy}
+        rewrite(folder, content)
+        assert codes(work) == expected
+
+
+def test_a_check_at_run_time_that_only_warned_closes_it(work: Builder, commands: Commands) -> None:
+    folder = work.iteration(0)
+    content = result_of(folder)
+    content["degeneration"]["execution"] |= {"status": "warned", "message": "torch computes\nmore"}
+    rewrite(folder, content)
+    code, found = commands.json("gate", work.folder, "--no-fingerprint")
+    assert code == 1
+    assert found["objections"][0]["message"].endswith("run time has failed: torch computes")
+    content["degeneration"]["execution"]["status"] = "skipped"
+    rewrite(folder, content)
+    code, found = commands.json("gate", work.folder, "--no-fingerprint")
+    assert (code, found["warnings"][0].endswith("was not made")) == (0, True)
 
 
 def test_a_result_with_the_documented_keys_alone_is_enough(

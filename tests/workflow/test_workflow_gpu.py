@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from pytest_tritonverify.workflow import files, gpu_mode, gpu_perf, gpu_task
+from pytest_tritonverify import gpu_task
+from pytest_tritonverify.workflow import files, gpu_mode, gpu_perf
 from tests.support.workdirs import Builder, perf_result, record, sha256, verify_result, write_json
 from tests.workflow.test_workflow_whole import GPU, keys_of
 

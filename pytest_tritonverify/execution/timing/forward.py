@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +11,7 @@ from pytest_tritonverify.execution import errors, running, tensors
 from pytest_tritonverify.execution.task import Arguments
 from pytest_tritonverify.execution.timing import sets
 from pytest_tritonverify.execution.timing.rotation import Rotation
+from pytest_tritonverify.execution.timing.taking import seized, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +36,9 @@ class Forward:
         self._call = Arguments()
         self._model: Any = None
         self._rotation: Rotation | None = None
+        self._welcome: frozenset[int] = frozenset()
+        self._room = 0
+        self._primed: Any = None
         self.kept: dict[int, tensors.Packed] = {}
 
     @property
@@ -60,6 +62,10 @@ class Forward:
             self._build()
             self._attempt()
         self._side.place.synchronize()
+        # What the first one takes is no part of a timed loop.
+        self.keep(0, self._primed)
+        self._primed = None
+        self.drop()
 
     def load(self) -> None:
         """Bring in all sets of inputs."""
@@ -69,7 +75,8 @@ class Forward:
 
     def _rotate(self, count: int) -> None:
         calls = [sets.case_of(self._packed, number)["call"] for number in range(count)]
-        self._rotation = Rotation(calls, self._fd, self._side.place.name)
+        turning = self._packed["turning"]
+        self._rotation = Rotation(calls, self._fd, self._side.place.name, turning)
 
     def _build(self) -> None:
         self._side.phase.enter("build")
@@ -84,7 +91,7 @@ class Forward:
         self._side.phase.enter("forward")
         with self.graded():
             self.turn(0)
-            self.call()
+            self._primed = self.call()
 
     @contextlib.contextmanager
     def graded(self) -> Iterator[None]:
@@ -95,12 +102,18 @@ class Forward:
     def turn(self, number: int) -> None:
         """Prepare a call, outside of its time: inputs of the set whose turn it is, and the seed."""
         assert self._rotation is not None  # noqa: S101 - `prime` comes first
-        self._call = self._rotation.turn(number)
+        # Before the inputs: it goes through functions that user code may have replaced.
         self._side.device.seed()
+        self._call = self._rotation.turn(number)
 
     def call(self) -> Any:
-        """Run the forward."""
-        return self._model(*self._call.args, **(self._call.kwargs or {}))
+        """Run the forward, and take apart what it returns: looking into it belongs to its time."""
+        return taken(self._model(*self._call.args, **(self._call.kwargs or {})))
+
+    def welcome(self, numbers: Sequence[int], room: int) -> None:
+        """Name calls whose outputs are kept only while all of theirs take at most `room` bytes."""
+        self._welcome = frozenset(numbers)
+        self._room = room
 
     def keep(self, number: int, outputs: Any) -> None:
         """Keep the outputs of a timed call as they are now.
@@ -108,36 +121,18 @@ class Forward:
         To be called before anything waits for the device: what the forward has left to a thread
         or another stream is missing then.
         """
-        seized = _seized(outputs)
+        if number in self._welcome and self._room <= 0:
+            return
+        copies = seized(outputs)
         pristine = tensors.unpack(sets.case_of(self._packed, number)["call"], self._fd)
         before = Arguments(tuple(pristine["args"]), dict(pristine["kwargs"]))
         changed = running.changed_inputs(before, self._call)
-        result = {"outputs": seized, "changed": changed}
-        self.kept[number] = tensors.pack(result, keep_layout=False)
+        result = {"outputs": copies, "changed": changed}
+        packed = self.kept[number] = tensors.pack(result, keep_layout=False)
+        if number in self._welcome:
+            self._room -= sum(size for _, size in packed.spec["segments"])
 
     def drop(self, numbers: Sequence[int] = ()) -> None:
         """Forget kept outputs, all of them by default."""
         for number in numbers or list(self.kept):
             self.kept.pop(number).close()
-
-
-def _seized(value: Any) -> Any:
-    """Return outputs with copies of their tensors, made in the order of the current stream.
-
-    Subclasses of tensors stay as they are, as copying one might run code that was put off; packing
-    refuses them.
-    """
-    if type(value) in (torch.Tensor, torch.nn.Parameter):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _seized(item) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_seized(item) for item in value))
-    if type(value) in (list, tuple):
-        return type(value)(_seized(item) for item in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        copied = copy.copy(value)
-        for field in dataclasses.fields(value):
-            object.__setattr__(copied, field.name, _seized(getattr(value, field.name)))
-        return copied
-    return value

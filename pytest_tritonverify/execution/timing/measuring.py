@@ -37,12 +37,14 @@ class Measurer:
         Args:
             load: imports the user's code and says what runs where.
             request: the description of the inputs, as `sets.described` makes it, with `warmup`,
-                `repeats`, and `kept`, the numbers of timed forwards whose outputs the judge will
-                ask for.
+                `repeats`, `kept`, the numbers of timed forwards whose outputs the judge will ask
+                for, and `welcome`, the numbers of others whose outputs are kept as long as all of
+                these take at most `room` bytes.
             fd: the memory file of the inputs.
 
         Returns:
-            `timing`, with the fields of `Timing`, and `peak_memory_mb`.
+            `timing`, with the fields of `Timing`, `peak_memory_mb`, and `kept`, the numbers of the
+            forwards whose outputs there are.
         """
         self.forget()
         side = load()
@@ -50,17 +52,18 @@ class Measurer:
         forward.prime()
         peak_mb, peak_note = memory.peak(forward)
         forward.load()
+        forward.welcome(request["welcome"], request["room"])
         plan = Plan(
             warmup=request["warmup"],
             repeats=request["repeats"],
-            kept=frozenset(request["kept"]),
+            kept=frozenset((*request["kept"], *request["welcome"])),
             entered=side.phase.enter,
         )
         with forward.graded():
             timing = self._timer.measure(forward, plan)
         notes = [*timing.notes, *([peak_note] if peak_note else [])]
         found = {**timing.to_json(), "notes": notes}
-        return {"timing": found, "peak_memory_mb": peak_mb}, None
+        return {"timing": found, "peak_memory_mb": peak_mb, "kept": sorted(forward.kept)}, None
 
     def kept(self, number: int) -> tuple[dict[str, Any], int]:
         """Hand out the outputs of a timed forward, once.

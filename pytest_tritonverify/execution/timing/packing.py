@@ -20,8 +20,8 @@ LARGEST = 4 << 30
 def pack_sets(group: Arguments, init: Arguments, wanted: int) -> tuple[dict[str, Any], int]:
     """Pack inputs as they are, and others with different values in the same places.
 
-    The values of set k are those that `variation.alter` makes with seed k, so every run has the
-    same ones.
+    The values of set k are those that `variation.alter` makes with seed k as one of many, so every
+    run has the same ones.
 
     Args:
         group: the inputs as they were made.
@@ -30,16 +30,19 @@ def pack_sets(group: Arguments, init: Arguments, wanted: int) -> tuple[dict[str,
 
     Returns:
         Their description, as `sets.described` makes it, and the descriptor of their memory file.
+        Where there are fewer than wanted, rows move on from round to round.
     """
     case, fd = running.pack_case(group, init)
     size = os.fstat(fd).st_size
     count = 1 if size > LARGEST else max(2, min(wanted, BUDGET // max(size, 1)))
     calls = [group]
+    varied = wanted > 1
     try:
         for seed in range(1, min(count, wanted)):
             tree = tensors.unpack(case["call"], fd)
             copy = Arguments(tuple(tree["args"]), dict(tree["kwargs"]))
-            if not variation.alter(copy.values(), seed):
+            varied = variation.alter(copy.values(), seed, one_of_many=True)
+            if not varied:
                 break
             calls.append(copy)
     finally:
@@ -49,4 +52,5 @@ def pack_sets(group: Arguments, init: Arguments, wanted: int) -> tuple[dict[str,
         "init": {"args": list(init.args), "kwargs": init.kwargs or {}},
     }
     packed = tensors.pack(tree, keep_layout=True)
-    return sets.described(packed.spec), packed.fd
+    turning = variation.turning(group.values()) if varied and len(calls) < wanted else []
+    return sets.described(packed.spec, turning if any(turning) else ()), packed.fd

@@ -15,11 +15,16 @@ import torch
 
 from pytest_tritonverify.execution import tensors
 from pytest_tritonverify.execution.task import Arguments
+from pytest_tritonverify.execution.timing.sets import Turning, shift_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_tritonverify.execution.wire import Message
+
+
+# Bound before user code could replace it, and look at inputs before the time begins.
+_copy = torch.Tensor.copy_
 
 
 @dataclass(frozen=True)
@@ -39,17 +44,25 @@ class Rotation:
         sets: packed calls of one structure.
         fd: their memory file.
         device: torch's name of the device on which they are to be.
+        turning: how the rows of each storage move on, as `sets.described` has it.
     """
 
-    def __init__(self, sets: Sequence[Message], fd: int | None, device: str) -> None:
+    def __init__(
+        self,
+        sets: Sequence[Message],
+        fd: int | None,
+        device: str,
+        turning: Sequence[Turning] = (),
+    ) -> None:
         self._working = tensors.unpack(sets[0], fd, device)
         sources = [tensors.unpack(one, fd, device) for one in sets]
         self._places = [
             _Place(leaf, int(leaf.storage_offset()), tuple(leaf.shape), leaf.stride())
             for leaf in _leaves(self._working)
         ]
-        self._targets = _storages(self._working)
-        self._sources = [_storages(source) for source in sources]
+        self._targets = storages(self._working)
+        self._sources = [storages(source) for source in sources]
+        self._turning = list(turning) or [None] * len(self._targets)
         self._alive = sources
 
     def __len__(self) -> int:
@@ -69,11 +82,27 @@ class Rotation:
                 if tuple(tensor.shape) != place.shape or tensor.stride() != place.stride:
                     storage = tensor.untyped_storage()
                     tensor.set_(storage, place.offset, place.shape, place.stride)
-            source = self._sources[number % len(self._sources)]
-            for target, values in zip(self._targets, source, strict=True):
-                target.copy_(values)
         call = _rebuilt(self._working)
-        return Arguments(tuple(call["args"]), dict(call["kwargs"]))
+        arguments = Arguments(tuple(call["args"]), dict(call["kwargs"]))
+        round_, which = divmod(number, len(self._sources))
+        source = self._sources[which]
+        # Last: what runs between this and the forward is in no time, and could see the values.
+        for target, values, how in zip(self._targets, source, self._turning, strict=True):
+            _put(target, values, how, round_)
+        return arguments
+
+
+def _put(target: torch.Tensor, values: torch.Tensor, how: Turning, round_: int) -> None:
+    """Copy bytes, those of rows that have moved on to their new places."""
+    if how is None:
+        _copy(target, values)
+        return
+    size, rows = how
+    end, shift = size * rows, shift_of(how, round_)
+    # Two copies always, so that every turn runs the same ones.
+    middle = end - shift if shift else size * (rows // 2)
+    _copy(target[:middle], values[shift : shift + middle])
+    _copy(target[middle:end], values[:shift] if shift else values[middle:end])
 
 
 def _leaves(value: Any) -> Iterator[torch.Tensor]:
@@ -90,7 +119,7 @@ def _leaves(value: Any) -> Iterator[torch.Tensor]:
             yield from _leaves(getattr(value, field.name))
 
 
-def _storages(tree: Any) -> list[torch.Tensor]:
+def storages(tree: Any) -> list[torch.Tensor]:
     """Return the distinct storages of a tree as bytes, in the order in which they are met.
 
     Through a tensor of its own, so that writing leaves the version counters of the tree's

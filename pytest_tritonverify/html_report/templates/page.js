@@ -31,23 +31,29 @@
     measured: (pair) => pair.dataset.speedup !== "",
   };
 
+  let state = DEFAULTS;
+
   const read = () => {
-    const given = new URLSearchParams(location.hash.slice(1));
-    const state = { ...DEFAULTS };
+    const words = location.hash.slice(1);
+    if (words !== "" && !words.includes("=")) {
+      // The name of a place on the page: nothing else changes.
+      return;
+    }
+    const given = new URLSearchParams(words);
+    state = { ...DEFAULTS };
     for (const name of Object.keys(state)) {
       state[name] = given.get(name) ?? state[name];
     }
     state.status = Object.hasOwn(KEPT, state.status) ? state.status : DEFAULTS.status;
     state.sort = Object.hasOwn(ORDERS, state.sort) ? state.sort : DEFAULTS.sort;
-    return state;
   };
 
   const write = (changes) => {
-    const state = { ...read(), ...changes };
-    const words = new URLSearchParams({ status: state.status, sort: state.sort });
+    const wanted = { ...state, ...changes };
+    const words = new URLSearchParams({ status: wanted.status, sort: wanted.sort });
     for (const name of ["q", "theme"]) {
-      if (state[name] !== DEFAULTS[name]) {
-        words.set(name, state[name]);
+      if (wanted[name] !== DEFAULTS[name]) {
+        words.set(name, wanted[name]);
       }
     }
     location.replace(`#${words}`);
@@ -63,7 +69,7 @@
   };
 
   const apply = () => {
-    const state = read();
+    read();
     const wanted = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const pair of pairs) {

@@ -6,7 +6,7 @@ import ast
 import warnings
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.workflow import figures
+from pytest_tritonverify import figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,8 @@
-"""The rules of the gate, one function each; they are asked in order."""
+"""Whether a verification's result is a pass that holds for what is there now.
+
+Rules, one function each, for the benchmark's gate and for the workflow's. They are asked in order:
+those that follow the first three take for granted what these have found.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from pytest_tritonverify.results import result_file
 from pytest_tritonverify.results.records import fallback_message
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from pytest_tritonverify.degeneration.report import Report
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.settings import Settings
@@ -29,19 +35,21 @@ _AGAIN = "verify the pair again"
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the gate stays closed.
+    """Why a result can't be relied on, or is no pass.
 
     Attributes:
+        code: for programs.
         situation: in a few words, the documented ones where there are some.
         detail: for people; a sentence without its full stop.
     """
 
+    code: str
     situation: str
     detail: str
 
 
 Finding = Refusal | list[str]
-"""A reason to stay closed, or warnings."""
+"""A reason not to rely on a result, or warnings."""
 
 
 def _no_report(non_compute: bool) -> Report:  # noqa: FBT001 - the form of `Now.check`
@@ -102,31 +110,33 @@ def present(pair: Pair, settings: Settings, environment: Mapping[str, Any] | Non
     )
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """Say whether a value is a number of cases: True and 1.0 are not, to JSON."""
     return type(value) is int and value >= 0
 
 
 def _form(content: Any, now: Now) -> Finding:
     if not isinstance(content, dict):
-        return Refusal(MALFORMED, f"it holds no JSON object; {_AGAIN}")
+        return Refusal("malformed", MALFORMED, f"it holds no JSON object; {_AGAIN}")
     for name in ("total_cases", "passed_cases", "failed_cases"):
         # Files of older programs may lack the third one, which follows from the others.
         if name not in content and name == "failed_cases":
             continue
         if not is_count(content.get(name)):
             found = f"{content[name]!r:.100}" if name in content else "not there"
-            return Refusal(MALFORMED, f"`{name}` is {found}, no number of cases; {_AGAIN}")
+            return Refusal(
+                "malformed", MALFORMED, f"`{name}` is {found}, no number of cases; {_AGAIN}"
+            )
     if not isinstance(content.get("failures", []), list):
-        return Refusal(MALFORMED, f"`failures` is no list; {_AGAIN}")
+        return Refusal("malformed", MALFORMED, f"`failures` is no list; {_AGAIN}")
     op_name = content.get("op_name", now.op_name)
     if op_name != now.op_name:
         text = f"it is the result of `{op_name!s:.100}`, not of `{now.op_name}`"
-        return Refusal(CONTRADICTORY, text)
+        return Refusal("other_operator", CONTRADICTORY, text)
     version = content.get("schema_version", result_file.SCHEMA_VERSION)
     if version != result_file.SCHEMA_VERSION:
         text = f"`schema_version` is {version!r:.100}: another version of the plugin wrote it"
-        return Refusal(MALFORMED, f"{text}; {_AGAIN}")
+        return Refusal("malformed", MALFORMED, f"{text}; {_AGAIN}")
     return []
 
 
@@ -134,9 +144,11 @@ def _counts(content: Any, now: Now) -> Finding:
     del now
     total, passed = content["total_cases"], content["passed_cases"]
     if total == 0:
-        return Refusal(NO_CASES, "the verification has run no case")
+        return Refusal("no_cases", NO_CASES, "the verification has run no case")
     if passed < total:
-        return Refusal(NOT_ALL, "not every case has passed: correct the implementation first")
+        return Refusal(
+            "not_all_passed", NOT_ALL, "not every case has passed: correct the implementation first"
+        )
     return []
 
 
@@ -153,7 +165,7 @@ def _sums(content: Any, now: Now) -> Finding:
         problem = f"all cases are said to have passed, and `failures` has {len(failures)}"
     elif "cases" in content:
         problem = _cases_problem(cases, total)
-    return Refusal(CONTRADICTORY, f"{problem}; {_AGAIN}") if problem else []
+    return Refusal("contradiction", CONTRADICTORY, f"{problem}; {_AGAIN}") if problem else []
 
 
 def _cases_problem(cases: Any, total: int) -> str | None:
@@ -169,7 +181,7 @@ def _isolated(content: Any, now: Now) -> Finding:
     del now
     if content.get("in_process", False) is not False:
         text = "a run with --verify-in-process isolates nothing, so it opens no gate"
-        return Refusal(NOT_ISOLATED, f"{text}; {_AGAIN} without it")
+        return Refusal("not_isolated", NOT_ISOLATED, f"{text}; {_AGAIN} without it")
     return []
 
 
@@ -178,15 +190,16 @@ def _same_sources(content: Any, now: Now) -> Finding:
         return ["the result names no sources: whether it is of these files can't be told"]
     recorded = content["sources"]
     if not isinstance(recorded, dict):
-        return Refusal(MALFORMED, f"`sources` is no object; {_AGAIN}")
+        return Refusal("malformed", MALFORMED, f"`sources` is no object; {_AGAIN}")
     changed = [what for role, what in ROLES.items() if recorded.get(role) != now.sources.get(role)]
     if changed:
         text = f"changed since it was verified: {', '.join(changed)}"
-        return Refusal(STALE, f"{text}; {_AGAIN}")
+        return Refusal("stale", STALE, f"{text}; {_AGAIN}")
     return []
 
 
-def _same_environment(content: Any, now: Now) -> Finding:
+def same_environment(content: Any, now: Now) -> Finding:
+    """Ask whether the environment is that of the verification: otherwise its result is void."""
     recorded, present_ = content.get("environment"), now.environment
     if not isinstance(recorded, dict) or present_ is None:
         which = "present" if isinstance(recorded, dict) else "result's"
@@ -198,7 +211,11 @@ def _same_environment(content: Any, now: Now) -> Finding:
             warnings.append(f"`{section}.{key}` is not known on both sides")
         elif then.get(key) != at_present.get(key):
             text = f"`{section}.{key}` was {then.get(key)!s:.12} and is {at_present.get(key)!s:.12}"
-            return Refusal(STALE, f"{text}: a result holds for one installation alone; {_AGAIN}")
+            return Refusal(
+                "other_environment",
+                STALE,
+                f"{text}: a result holds for one installation alone; {_AGAIN}",
+            )
     then, at_present = recorded.get("device"), present_.get("device")
     if isinstance(then, dict) and isinstance(at_present, Mapping):
         for key in ("backend", "name", "npu_name"):
@@ -215,7 +232,7 @@ def _static_check(content: Any, now: Now) -> Finding:
     record = _check_record(content, "degeneration")
     if record.get("status") == "failed":
         text = "all cases are said to have passed, and the static check to have failed"
-        return Refusal(CONTRADICTORY, f"{text}; {_AGAIN}")
+        return Refusal("degenerate", CONTRADICTORY, f"{text}; {_AGAIN}")
     # What is passed strictly passes every policy.
     policy = record.get("policy")
     if record.get("status") == "passed" and policy in ("strict", now.degeneration):
@@ -233,7 +250,9 @@ def _checked_now(content: Mapping[str, Any], now: Now) -> Finding:
         # What the task is, the verification was told; a benchmark is not asked again.
         report = now.check(found is True)
     except OSError as error:
-        return Refusal(DEGENERATE, f"the implementation can't be read: {error.strerror or error}")
+        return Refusal(
+            "degenerate", DEGENERATE, f"the implementation can't be read: {error.strerror or error}"
+        )
     if report.passed:
         return []
     text = fallback_message(
@@ -242,7 +261,7 @@ def _checked_now(content: Mapping[str, Any], now: Now) -> Finding:
     )
     if now.degeneration == "warn":
         return [f"the static check fails: {text}"]
-    return Refusal(DEGENERATE, text)
+    return Refusal("degenerate", DEGENERATE, text)
 
 
 def _execution_check(content: Any, now: Now) -> Finding:
@@ -250,12 +269,12 @@ def _execution_check(content: Any, now: Now) -> Finding:
     status = record.get("status")
     if status == "failed":
         text = "all cases are said to have passed, and the check at run time to have failed"
-        return Refusal(CONTRADICTORY, f"{text}; {_AGAIN}")
+        return Refusal("degenerate", CONTRADICTORY, f"{text}; {_AGAIN}")
     if status == "warned":
         first = str(record.get("message") or "").partition("\n")[0]
         text = f"the check at run time has failed: {first:.300}"
         if now.execution == "fail":
-            return Refusal(DEGENERATE, text)
+            return Refusal("degenerate", DEGENERATE, text)
         return [text]
     return [] if status == "passed" else ["the check at run time was not made"]
 
@@ -266,13 +285,16 @@ def _check_record(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-RULES: tuple[Callable[[Any, Now], Finding], ...] = (
-    _form,
-    _counts,
-    _sums,
+Rule = Callable[[Any, Now], Finding]
+
+BASIC: tuple[Rule, ...] = (_form, _counts, _sums)
+"""What a file must be and say to be a pass at all."""
+
+FURTHER: tuple[Rule, ...] = (
     _isolated,
     _same_sources,
-    _same_environment,
+    same_environment,
     _static_check,
     _execution_check,
 )
+"""What keeps a pass from being one of what is there now."""
