@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test types suite fuzz test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
+.PHONY: verify test types suite fuzz test-emulated-npu test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -25,6 +25,11 @@ suite: $(VENV)/.tested
 FUZZ ?= 5000
 fuzz: $(VENV)/.tested
 	TRITONVERIFY_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/fuzzing -n auto
+
+# Whole runs, and parts with real workers, on the emulated NPU; `test` makes a selection of them there.
+test-emulated-npu: $(VENV)/.tested
+	TRITONVERIFY_TEST_DEVICE=npu $(BIN)/python -m pytest -n auto --dist=loadfile tests/test_cases.py \
+	tests/plugin tests/benchmark/test_benchmark_plugin.py tests/evidence tests/execution tests/probe
 
 # The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.
 test-torch-npu: $(VENV)/.torch-npu

@@ -1,6 +1,6 @@
 """Latencies of `--benchmark` beside those of other ways to time the same kernels on a GPU.
 
-Run: python benchmarks/against_do_bench.py [--runs N] [--repeats N] [--small] [--device cpu]
+Run: python benchmarks/against_do_bench.py [--runs N] [--repeats N] [--scale N] [--device cpu]
 
 Six pairs are written to a temporary folder and measured in several whole runs of pytest. The same
 implementations are then timed by `triton.testing.do_bench`, by torch's profiler and by replaying a
@@ -151,10 +151,16 @@ class Kernel:
     source: str
 
 
-def kernels(*, small: bool) -> list[Kernel]:
-    """Return the pairs; small ones keep the interpreter on the CPU busy for seconds only."""
-    count, rows, columns, size = (4096, 8, 256, 64) if small else (1 << 25, 16384, 4096, 4096)
-    tile = {"m": 32, "n": 32, "k": 32} if small else {"m": 128, "n": 128, "k": 64}
+def kernels(scale: int) -> list[Kernel]:
+    """Return the pairs.
+
+    Args:
+        scale: how many times as many numbers to work on; 0 for so few that they keep the
+            interpreter on the CPU busy for seconds only.
+    """
+    count, rows, columns = (1 << 25) * scale or 4096, 16384 * scale or 8, 4096 if scale else 256
+    size = 4096 * math.isqrt(scale) or 64
+    tile = {"m": 128, "n": 128, "k": 64} if scale else {"m": 32, "n": 32, "k": 32}
     vector, matrix = f"torch.randn({count})", f"torch.randn({rows}, {columns})"
     halves = f"torch.randn({size}, {size}).half()"
     matmul = _MATMUL
@@ -311,7 +317,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare --benchmark with other timings.")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=50)
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--scale", type=int, default=1, help="numbers, in multiples; 0 for few")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--others", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -320,7 +326,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        found = kernels(small=options.small)
+        found = kernels(options.scale)
         write(folder, found)
         runs = [measure(folder, options) for _ in range(options.runs)]
         rest: dict[str, dict[str, float | None]] = {}

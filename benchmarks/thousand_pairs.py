@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Pairs whose fault is to go on for ever would make up most of the run.
 _MOST_HANGS = 8
-_HANG_SECONDS = 20
+_HANG_SECONDS = 30
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.evidence import conclusions, observations
+from pytest_tritonverify.evidence import again, conclusions, observations
 from pytest_tritonverify.evidence.case import Evidence, GoldenFact, Inputs, Repeats
 from pytest_tritonverify.evidence.observations import Endurance, Observation, Replay
 from pytest_tritonverify.evidence.report import ERROR, NOTE, CaseSummary, Finding
@@ -72,6 +72,7 @@ class CaseExamination:
         self._calls = examination.choose.randint(*_FURTHER_CALLS)
         self._nonce = examination.choose.getrandbits(32)
         self._case: tuple[Message, int | None] = ({}, None)
+        self._seed = 0
         self._variant: tuple[Message, int | None] | None = None
         self._extra: list[Finding] = []
         self._observed: Answer | None = None
@@ -138,8 +139,10 @@ class CaseExamination:
         reference = self._all.reference
         answer = self._asked(reference, {"op": "inputs", "case_idx": self._case_idx})
         self._case = (answer.message["case"], answer.fd)
-        seed = self._all.choose.getrandbits(31)
-        answer = self._asked(reference, {"op": "variant", "case_idx": self._case_idx, "seed": seed})
+        self._seed = self._all.choose.getrandbits(31)
+        answer = self._asked(
+            reference, {"op": "variant", "case_idx": self._case_idx, "seed": self._seed}
+        )
         found = answer.message
         if found["altered"]:
             self._variant = (found["case"], answer.fd)
@@ -285,16 +288,30 @@ class CaseExamination:
         observed = self._opened(self._observed)
         fixed = evidence.inputs.tensors == 0
 
-        def facts(replayed: Answer | None) -> dict[str, GoldenFact]:
-            again = None if replayed is None else self._opened(replayed)
+        def facts(answer: Answer | None) -> dict[str, GoldenFact]:
+            replayed = None if answer is None else self._opened(answer)
             return outcomes.golden_facts(
-                call, golden, other, observed, again, fixed=fixed, views=views
+                call, golden, other, observed, replayed, fixed=fixed, views=views
             )
 
         evidence.golden = facts(self._replayed)
         if any(fact.followed is False for fact in evidence.golden.values()):
             # A later call may be wrong for other reasons: only a first one tells.
-            evidence.golden = facts(self._first_call_on_variant())
+            later, evidence.golden = evidence.golden, facts(self._first_call_on_variant())
+            wrong = again.wrong_again(later, evidence.golden)
+            if wrong and self._reference_repeats_itself(wrong, other):
+                self._extra.append(again.finding(self._case_idx, wrong))
+
+    def _reference_repeats_itself(self, paths: list[str], golden: Any) -> bool:
+        from pytest_tritonverify import outcomes
+
+        request = {"op": "again", "case_idx": self._case_idx, "seed": self._seed}
+        try:
+            second = self._opened(self._asked(self._all.reference, request))
+        except Failure:
+            return False
+        found = outcomes.golden_facts({}, golden, None, second, fixed=False)
+        return all(path in found and found[path].resembled for path in paths)
 
     def _first_call_on_variant(self) -> Answer | None:
         """Run the other values in a process of their own; None where that fails."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import discovery, execution_check, interpreter_doubts, signals
 from pytest_tritonverify.cache_ab import CacheTrial
-from pytest_tritonverify.results.claim import Claim
+from pytest_tritonverify.results.claim import Claims
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
 from pytest_tritonverify.results.result_file import CHECKS, HIDDEN_STATE
 from pytest_tritonverify.screening import Screening
@@ -54,7 +54,7 @@ class VerifySession:
     clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
-    _claims: dict[Path, Claim] = field(default_factory=dict)
+    _claims: Claims = field(default_factory=Claims)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
@@ -171,9 +171,9 @@ class VerifySession:
         Raises:
             ClaimedError: another run holds one.
         """
-        for pair in pairs:
-            if self.ledger is not None and pair.implementation not in self._claims:
-                self._claims[pair.implementation] = Claim(pair.implementation)
+        if self.ledger is not None:
+            for pair in pairs:
+                self._claims.hold(pair.implementation)
 
     def pairs_among(self, ids: Sequence[str], root: Path) -> list[Pair]:
         """Return the pairs that node ids of items belong to."""
@@ -279,8 +279,7 @@ class VerifySession:
                     self.clocks = self.benchmarks.release_clocks()
                     self.benchmarks.take_clocks(self.clocks)
                 self._finish(interrupted=interrupted)
-                while self._claims:
-                    self._claims.popitem()[1].give_back()
+                self._claims.give_back()
 
     def _try_empty_caches(self) -> None:
         """Run pairs with accuracy failures again, where the user wants to know whose they are."""

@@ -186,7 +186,7 @@ class Settings:
             keep_cache=bool(given("keep_cache")),
             benchmark=_benchmark(given),
             cache_ab=bool(given("cache_ab")),
-            compile=_compile(given, option, cwd, ini_folder),
+            compile=_compile(given),
         ).checked()
 
     def checked(self) -> Settings:
@@ -232,16 +232,14 @@ def _benchmark(given: Given) -> BenchmarkWishes | None:
         raise SettingsError(str(error)) from None
 
 
-def _compile(
-    given: Callable[[str], Any], option: Callable[[str], Any], cwd: Path, ini_folder: Path
-) -> CompileWishes | None:
+def _compile(given: Given) -> CompileWishes | None:
     if not given("compile"):
         return None
     # Not at the top: most runs compile nothing.
     from pytest_tritonverify.compilation.wishes import CompileWishes
 
     try:
-        return CompileWishes.load(given, option, cwd, ini_folder)
+        return CompileWishes.load(given)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

@@ -6,20 +6,26 @@ They run on the CPU interpreter everywhere, and on the GPU too where there is on
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from pytest_tritonverify import detection
 from pytest_tritonverify.results.result_file import SCHEMA_PATH
+from tests.support.device import DEVICE, OPTIONS
+from tests.support.emulated_npu import ON_NPU
 from tests.support.installed import deviations
+
+if TYPE_CHECKING:
+    from tests.support.warm_start import WarmStart
 
 _ROOT = Path(__file__).parents[1]
 _VERDICTS = Path(__file__).with_name("cases") / "verdicts"
@@ -68,21 +74,39 @@ _AS_A_CHEAT: dict[str, tuple[int, int, list[str]]] = {
     "09_result_cached_by_shape": (2, 0, ["PyTorchFallback"]),
 }
 
-_EXCEPTIONS = {"cuda": _ON_CUDA, "cpu": deviations()}
+_EXCEPTIONS = {"cuda": _ON_CUDA, "npu": ON_NPU, "cpu": deviations()}
 
-_DEVICES = ["cpu", *(["cuda"] if detection.likely(("cuda",)) else [])]
+_DEVICES = [DEVICE, *detection.likely(("cuda",))]
+
+
+def _arguments(root: Path, *options: str) -> list[str]:
+    given = [part for option in OPTIONS for part in ("-o", option)]
+    return ["-p", "no:cacheprovider", "-p", "no:randomly", *given, f"--verify-dir={root}", *options]
+
+
+def _patience(root: Path) -> float:
+    return _SLACK * max(len(list(root.iterdir())), 4)
 
 
 def _verify(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"]
     return subprocess.run(
-        [*command, f"--verify-dir={root}", *options],
+        [sys.executable, "-m", "pytest", *_arguments(root, *options)],
         cwd=root,
         capture_output=True,
         text=True,
         check=False,
-        timeout=_SLACK * max(len(list(root.iterdir())), 4),
+        timeout=_patience(root),
     )
+
+
+def _forked(warm_start: WarmStart, root: Path, *options: str) -> tuple[int, str, str]:
+    """As `_verify`, without the time that a new interpreter takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("PYTEST_")]:
+            patch.delenv(name)
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        arguments = ["-p", "tritonverify", *_arguments(root, *options)]
+        return warm_start.run(arguments, _patience(root), folder=root)
 
 
 def _strict_json(path: Path) -> dict[str, Any]:
@@ -100,7 +124,9 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def judged(device: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def judged(
+    device: str, tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart
+) -> dict[str, dict[str, Any]]:
     """Judge all cases, one run for each set of options; results by the folder's name."""
     results: dict[str, dict[str, Any]] = {}
     for options in dict.fromkeys(case.options for case in _CASES):
@@ -108,8 +134,8 @@ def judged(device: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, d
         names = [case.folder for case in _CASES if case.options == options]
         for folder in names:
             shutil.copytree(folder, root / folder.name)
-        run = _verify(root, f"--verify-device={device}", *options)
-        assert run.returncode in (0, 1), run.stdout + run.stderr
+        code, out, err = _forked(warm_start, root, f"--verify-device={device}", *options)
+        assert code in (0, 1), out + err
         for folder in names:
             (path,) = (root / folder.name).glob("verify_result*.json")
             results[folder.name] = _strict_json(path)
@@ -248,11 +274,11 @@ def test_examples_are_all_green(device: str, tmp_path: Path) -> None:
     assert all(r["passed_cases"] == r["total_cases"] > 0 for r in results)
 
 
-def test_movement_is_judged_bit_for_bit(tmp_path: Path) -> None:
+def test_movement_is_judged_bit_for_bit(warm_start: WarmStart, tmp_path: Path) -> None:
     root = tmp_path / "transpose"
     shutil.copytree(_ROOT / "examples/transpose", root)
-    run = _verify(root, "--verify-non-compute")
-    assert run.returncode == 0, run.stdout
+    code, out, _ = _forked(warm_start, root, "--verify-non-compute")
+    assert code == 0, out
     result = _strict_json(root / "verify_result.json")
     categories = {o["category"] for case in result["cases"] for o in case["outputs"]}
     assert categories == {"non_compute"}

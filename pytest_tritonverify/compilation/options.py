@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.compilation.wishes import ASCEND_PYTHON, DEFAULT_LIMIT
-
 if TYPE_CHECKING:
     import pytest
+
+ASCEND_PYTHON = "--verify-ascend-python"
+DEFAULT_LIMIT = 300.0
+"""Seconds that compiling one kernel may take."""
 
 _COMPILE = (
     "Compile every kernel that the cases launch for a target, which this machine need not have: "

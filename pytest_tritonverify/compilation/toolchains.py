@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.compilation import targets
+from pytest_tritonverify.compilation.options import ASCEND_PYTHON
 from pytest_tritonverify.compilation.targets import NPU, Target
-from pytest_tritonverify.compilation.wishes import ASCEND_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_tritonverify.compilation import targets
+from pytest_tritonverify.compilation.options import DEFAULT_LIMIT
 from pytest_tritonverify.settings import positive_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
     from pytest_tritonverify.compilation.targets import Target
-
-ASCEND_PYTHON = "--verify-ascend-python"
-DEFAULT_LIMIT = 300.0
+    from pytest_tritonverify.given import Given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +33,8 @@ class CompileWishes:
     limit: float = DEFAULT_LIMIT
 
     @classmethod
-    def load(
-        cls, given: Callable[[str], Any], option: Callable[[str], Any], cwd: Path, ini_folder: Path
-    ) -> CompileWishes | None:
+    def load(cls, given: Given) -> CompileWishes | None:
         """Read the settings; None where nothing is to be compiled.
-
-        Args:
-            given: returns a setting by name, from the command line or the ini file.
-            option: returns a command-line option's value by its dest.
-            cwd: folder that relative paths of the command line start from.
-            ini_folder: folder that relative paths of the ini file start from.
 
         Raises:
             ValueError: a value is impossible.
@@ -52,12 +42,11 @@ class CompileWishes:
         wanted = targets.parse(given("compile") or ())
         if not wanted:
             return None
-        python = given("ascend_python")
-        folder = cwd if option("verify_ascend_python") else ini_folder
+        limit = given("compile_timeout") or DEFAULT_LIMIT
         return cls(
             targets=wanted,
             all_configurations=bool(given("compile_all_configs")),
             # Not resolved: an environment's interpreter is a link to another one.
-            ascend_python=(folder / Path(python).expanduser()).absolute() if python else None,
-            limit=positive_seconds("compile_timeout", given("compile_timeout") or DEFAULT_LIMIT),
+            ascend_python=given.file("ascend_python"),
+            limit=positive_seconds("compile_timeout", limit),
         )

@@ -57,6 +57,7 @@ class Operator:
         on: what the tensors that it read depend on ("input", "parameter", "launch", "host", ...).
         reorders: it copies a view, in the view's order.
         count: how often.
+        on_device: all that it read holds elements, in an accelerator's memory.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Operator:
     on: frozenset[str] = frozenset()
     reorders: bool = False
     count: int = 1
+    on_device: bool = False
 
 
 @dataclass(frozen=True)
@@ -309,6 +311,7 @@ def _operator(value: object) -> Operator:
         on=frozenset(_texts(data.get("on"))),
         reorders=_flag(data.get("reorders")),
         count=_natural(data.get("count")),
+        on_device=data.get("on_device") is True,
     )
 
 

@@ -228,6 +228,7 @@ def _on_device(evidence: Evidence) -> Iterator[Finding]:
         if not _is_launch(name, launched)
     }
     foreign = [name for name, kind in kinds.items() if kind == operators.COMPUTING]
+    foreign = _without_constants(evidence, foreign)
     if foreign:
         yield Finding(
             "device_kernel",
@@ -245,6 +246,28 @@ def _on_device(evidence: Evidence) -> Iterator[Finding]:
             f"is known: {_shown(unknown)}",
             evidence.case_idx,
         )
+
+
+def _without_constants(evidence: Evidence, foreign: list[str]) -> list[str]:
+    """Leave out kernels by which the device computes with constants, as a counter of calls.
+
+    Such an operator has been recorded, and each of them runs one kernel that is called after it. A
+    kernel more, or of another name, is somebody else's.
+    """
+    assert evidence.replay is not None  # noqa: S101 - its kernels are what this is about
+    judged = _OF_THE_CALL | {"parameter"}
+    allowed: dict[str, int] = defaultdict(int)
+    for operator in evidence.observation.operators:
+        computing = operators.kind(operator.name) == operators.COMPUTING
+        if computing and operator.on_device and not operator.on & judged:
+            name = operators.plain_name(operator.name).rstrip("_")
+            allowed[name.replace("_", "").lower()] += operator.count
+    left = list(foreign)
+    for name, count in allowed.items():
+        called = [kernel for kernel in left if name in kernel.lower()]
+        if sum(evidence.replay.device_kernels[kernel] for kernel in called) <= count:
+            left = [kernel for kernel in left if kernel not in called]
+    return left
 
 
 def _shown(kernels: list[str]) -> str:

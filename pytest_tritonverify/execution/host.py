@@ -174,8 +174,10 @@ class Host:
         output_read, output_write = os.pipe()
         os.set_blocking(output_read, False)
         try:
-            self._send({"op": "fork"}, [there.fileno(), output_write])
-            pid = self._started_pid()
+            fakes = start["role"] == "describe"
+            self._send({"op": "fork", "fakes": fakes}, [there.fileno(), output_write])
+            # The first time the server imports what makes fake tensors.
+            pid = self._started_pid(_START_TIMEOUT if fakes else _FORK_TIMEOUT)
         except BaseException:
             here.close()
             os.close(output_read)
@@ -188,8 +190,8 @@ class Host:
             here.send({"op": "start", "device": self.config.device.name, **start})
         return worker
 
-    def _started_pid(self) -> int:
-        deadline = time.monotonic() + _FORK_TIMEOUT
+    def _started_pid(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
         while True:
             message = self._next_message(deadline)
             if message is None:

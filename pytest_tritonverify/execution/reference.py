@@ -102,6 +102,28 @@ class Reference:
         case, fd = running.pack_case(copy, init)
         return {"case": case, "altered": True, **kinds}, fd
 
+    def do_again(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
+        """Call one `Model` on case `case_idx`, then on the values of `do_variant`; pack these."""
+        import torch
+
+        from pytest_tritonverify.execution import repeating
+        from pytest_tritonverify.observing import variation
+
+        with torch.no_grad(), loading.working_in(self._path.parent):
+            task = self._loaded()
+            group = self._group(request["case_idx"])
+            self._device.seed()
+            init = task.init_arguments(request["case_idx"], len(self._groups))
+            packed, fd = running.pack_case(group, init)
+            try:
+                first, second = _call_of(packed, fd), _call_of(packed, fd)
+            finally:
+                os.close(fd)
+            variation.alter(second.values(), request["seed"])
+            cpu = DEVICES["cpu"]
+            side = running.Side(task.model_class, cpu, self._device, self._phase)
+            return repeating.second_call(side, init, first, second)
+
     def do_operators(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Tell which of torch's operators `Model` consists of, and whether of nothing else."""
         from pytest_tritonverify.observing import referencing

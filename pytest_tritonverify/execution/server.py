@@ -98,6 +98,7 @@ class _Server:
     config: ServerConfig
     warden_alive: int
     workers: set[int] = field(default_factory=set)
+    warm_for_fakes: bool = False
     reasons: dict[int, str] = field(default_factory=dict)
     next_census: float = 0.0
 
@@ -164,6 +165,11 @@ class _Server:
             if request["pid"] in self.workers:
                 processes.kill_family(request["pid"])
         elif request["op"] == "fork":
+            if request["fakes"] and self.config.fork and not self.warm_for_fakes:
+                self.warm_for_fakes = True
+                # Whatever goes wrong there goes wrong in the worker, too, and is told by it.
+                with contextlib.suppress(Exception):
+                    importlib.import_module(self.config.warm_up).warm_up_fakes()
             self._start_worker(fds)
         for fd in fds:
             os.close(fd)

@@ -29,11 +29,20 @@ _RUN_IMPORTS = (
 
 
 def warm_up() -> None:
-    """Import what the first fake operator and the first launch import, then freeze the heap."""
+    """Import what the first launch imports, then freeze the heap."""
     for name in (*worker.ROLES.values(), *_LAUNCH_IMPORTS, *_RUN_IMPORTS):
         # A worker that needs what can't be imported says so itself.
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def warm_up_fakes() -> None:
+    """Import what the first fake operator imports: torch's compiler, as long as all else together.
+
+    Only the listing of a task needs it, and most runs know the listing from the last one.
+    """
     with FakeTensorMode(allow_non_fake_inputs=True):
         torch.randn(2, 2).to(torch.float16).sum()
     gc.collect()

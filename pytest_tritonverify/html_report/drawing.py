@@ -41,6 +41,7 @@ _PALETTE = (
     (0x8B, 0x0A, 0x3D, 0xFF),
 )
 _FIRST_BEYOND = "6"
+_FEWEST = 24
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ class Chart:
 
     Attributes:
         height: of the picture; a pair is one unit wide.
-        count: how many pairs.
+        width: of the picture, in pairs: few of them don't fill it.
         bars: for each pair its place x, upper end y, height, `faster`, `slower` or `same`, the
             number of its pair, and its words.
         ticks: y and label of the lines of the scale.
@@ -242,7 +243,7 @@ class Chart:
     """
 
     height: int
-    count: int
+    width: int
     bars: tuple[tuple[int, float, float, str, int, str], ...]
     ticks: tuple[tuple[float, str], ...]
     one: float
@@ -277,13 +278,17 @@ def chart(speedups: Sequence[tuple[int, str, float]], height: int = 150) -> Char
         words = f"{name}: {text.times(speedup)}"
         bars.append((place, upper, round(max(lower - upper, 1.0), 1), kind, number, words))
     step = max(1, math.ceil((top - bottom) / 6))
-    ticks = tuple((y(2.0**k), text.times(2.0**k)) for k in range(top, bottom - 1, -step))
+    ticks = tuple((y(2.0**k), _power(k)) for k in range(top, bottom - 1, -step))
     middle = ordered[len(ordered) // 2][2]
     label = (
         f"Speed-ups of {len(ordered)} pairs, from {text.times(ordered[0][2])} down to "
         f"{text.times(ordered[-1][2])}; the middle one is {text.times(middle)}"
     )
-    return Chart(height, len(ordered), tuple(bars), ticks, y(1.0), label)
+    return Chart(height, max(len(ordered), _FEWEST), tuple(bars), ticks, y(1.0), label)
+
+
+def _power(exponent: int) -> str:
+    return f"{2**exponent}×" if exponent >= 0 else f"1/{2**-exponent}×"
 
 
 def strip(statuses: Sequence[bool]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.html_report import cases, drawing, text
 from pytest_tritonverify.html_report.subjects import checks_of
 
@@ -304,16 +305,28 @@ def _pair_warnings(
     hidden = content.get("hidden_state")
     of_state = cases.warnings_of(hidden.get("warnings")) if isinstance(hidden, dict) else ()
     listed += [(code, message, _CHECKS["hidden_state"]) for code, message in of_state]
+    listed += [(code, message, "benchmark") for code, message in _told(report)]
+    return (*listed, *_of_measurements(report))
+
+
+def _told(report: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys(cases.warnings_of(report.get("warnings"))))
+
+
+def _of_measurements(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return each kind of warning about measurements once: their figures differ case by case."""
     shapes = report.get("per_shape_results")
-    measured: dict[tuple[str, str], str] = dict.fromkeys(
-        cases.warnings_of(report.get("warnings")), "benchmark"
-    )
+    numbers: dict[str, list[int]] = {}
+    messages: dict[str, str] = {}
     for shape in shapes if isinstance(shapes, list) else ():
         if isinstance(shape, dict):
-            for warning in cases.warnings_of(shape.get("warnings")):
-                measured.setdefault(warning, f"benchmark of case {text.name(shape['case_idx'])}")
-    listed += [(code, message, whose) for (code, message), whose in measured.items()]
-    return tuple(listed)
+            for code, message in cases.warnings_of(shape.get("warnings")):
+                numbers.setdefault(code, []).append(shape["case_idx"])
+                messages.setdefault(code, message)
+    return [
+        (code, messages[code], f"benchmark of case {text.name(figures.numbers_text(found))}")
+        for code, found in numbers.items()
+    ]
 
 
 def _kinds(pairs: Sequence[Pair]) -> tuple[tuple[str, int, int], ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_tritonverify.evidence import operators
+from pytest_tritonverify.execution.dispatching import without_compiler
 from pytest_tritonverify.observing import places
 
 if TYPE_CHECKING:
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
 _MOST_OPERATORS = 2000
 _NONE: frozenset[str] = frozenset()
+# Name, file and line, what it depends on, whether it reorders, whether it runs on the device.
+_Key: TypeAlias = tuple[str, "str | None", int, frozenset[str], bool, bool]
 
 
+@without_compiler
 class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records operators while it is active in this thread.
 
@@ -33,7 +37,7 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._folder = folder
         self._ledger = ledger
         self._given = {_geometry(tensor) for tensor in given}
-        self._counts: dict[tuple[str, str | None, int, frozenset[str], bool], int] = {}
+        self._counts: dict[_Key, int] = {}
 
     def recorded(self) -> list[dict[str, Any]]:
         """Return the distinct operators as plain data, in order."""
@@ -44,9 +48,10 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 "line": line,
                 "on": sorted(marks),
                 "reorders": reorders,
+                "on_device": on_device,
                 "count": count,
             }
-            for (name, file, line, marks, reorders), count in self._counts.items()
+            for (name, file, line, marks, reorders, on_device), count in self._counts.items()
         ]
 
     def __torch_dispatch__(
@@ -70,7 +75,7 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
         read = list(places.tensors_in((args, kwargs)))
         # Of a tensor that only says how much memory is wanted, no value is read.
         marks = self._read(read, name, place, kind) if not operators.makes_memory(name) else _NONE
-        self._count((name, *place, marks, self._reorders(name, read)))
+        self._count((name, *place, marks, self._reorders(name, read), _on_device(read)))
         result = func(*args, **kwargs)
         if self._ledger is not None:
             self._follow(_written(func, args, kwargs), result, marks)
@@ -96,7 +101,7 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not self._ledger.known(tensor):
                 self._ledger.explain(tensor, marks)
 
-    def _count(self, key: tuple[str, str | None, int, frozenset[str], bool]) -> None:
+    def _count(self, key: _Key) -> None:
         if key in self._counts or len(self._counts) < _MOST_OPERATORS:
             self._counts[key] = self._counts.get(key, 0) + 1
 
@@ -109,6 +114,11 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return not source.is_contiguous() and _geometry(source) not in self._given
         except (NotImplementedError, RuntimeError):
             return False
+
+
+def _on_device(read: list[torch.Tensor]) -> bool:
+    """Whether a kernel of the device is needed for what an operator reads."""
+    return bool(read) and all(t.device.type != "cpu" and t.numel() for t in read)
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pytest_tritonverify.execution.dispatching import without_compiler
 from pytest_tritonverify.probe import digests
 from pytest_tritonverify.probe.models import inventory, reason
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _OTHER_INPUTS = 20_250
 
 
+@without_compiler
 class Redraw(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """Draw every random number twice and keep the second: what was drawn comes out different.
 
@@ -38,6 +40,7 @@ class Redraw(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leave
         return func(*args, **kwargs)
 
 
+@without_compiler
 class Blanked(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
     """Fill fresh memory with zeros: what nobody writes comes out different from poison."""
 

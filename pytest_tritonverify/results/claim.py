@@ -5,58 +5,69 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
+import struct
+import tempfile
 from pathlib import Path
 
-_LOCKS = Path("/proc/locks")
+# A lock as the kernel describes it: kind, whence, start, length, and the process that holds it.
+_FLOCK = "hhqqi"
+_OFFSET_BYTES = 7
 
 
 class ClaimedError(RuntimeError):
     """Another run judges the pair at this moment; the text is for the user."""
 
 
-class Claim:
-    """Holds a pair's implementation until it is given back, or its process ends.
+class Claims:
+    """Holds pairs until they are given back, or its process ends.
 
-    The lock is on the implementation's own file, so that it leaves nothing behind, holds in every
-    container that sees the file, and needs no right to write. Where the file system knows no locks
-    nothing is held.
-
-    Args:
-        implementation: the file.
-
-    Raises:
-        ClaimedError: another process holds it.
+    All runs of a user lock one file among the temporary ones, each pair a byte of it: a thousand
+    pairs take one descriptor. Where the file system knows no locks nothing is held.
     """
 
-    def __init__(self, implementation: Path) -> None:
+    def __init__(self) -> None:
         self._handle = -1
+
+    def hold(self, implementation: Path) -> None:
+        """Hold a pair; does nothing where it is held by this process.
+
+        Raises:
+            ClaimedError: another process holds it.
+        """
         try:
-            self._handle = os.open(implementation, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            offset = _offset(implementation)
+            if self._handle < 0:
+                path = Path(tempfile.gettempdir()) / f"tritonverify-{os.getuid()}-pairs.lock"
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._handle = os.open(path, flags, 0o600)
+            fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
         except OSError as error:
-            holder = _holder(self._handle) if error.errno == errno.EWOULDBLOCK else None
-            self.give_back()
-            if error.errno == errno.EWOULDBLOCK:
+            if error.errno in (errno.EAGAIN, errno.EACCES) and self._handle >= 0:
                 raise ClaimedError(
-                    f"{implementation} is judged by another run at this moment{holder}; both would "
-                    "write its result. Wait for that run to end, or end it."
+                    f"{implementation} is judged by another run at this moment"
+                    f"{self._holder(offset)}; both would write its result. Wait for that run to "
+                    "end, or end it."
                 ) from None
 
+    def _holder(self, offset: int) -> str:
+        """Name the process that holds a byte, where the system says which it is."""
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+        with contextlib.suppress(OSError):
+            pid = struct.unpack(_FLOCK, fcntl.fcntl(self._handle, fcntl.F_GETLK, asked))[-1]
+            return f" (process {pid})" if pid > 0 else ""
+        return ""
+
     def give_back(self) -> None:
-        """Let others have it; may be called again."""
+        """Let others have what is held; may be called again."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
 
-def _holder(handle: int) -> str:
-    """Name the process that holds a file's lock, where the system says which it is."""
-    status = os.fstat(handle)
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
-    with contextlib.suppress(OSError):
-        for line in _LOCKS.read_text(encoding="ascii").splitlines():
-            words = line.split()
-            if "FLOCK" in words and f"{device}:{status.st_ino}" in words and "->" not in words:
-                return f" (process {words[4]})"
-    return ""
+def _offset(path: Path) -> int:
+    """Return the byte that stands for a file, under whichever name."""
+    status = path.stat()
+    found = hashlib.sha256(f"{status.st_dev}:{status.st_ino}".encode()).digest()
+    return int.from_bytes(found[:_OFFSET_BYTES], "big")

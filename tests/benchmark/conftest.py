@@ -36,8 +36,8 @@ def cuda_measuring() -> Iterator[MeasuringBench]:
 
 
 @pytest.fixture
-def measuring(cpu_host: Host) -> Iterator[MeasuringBench]:
+def measuring(host: Host) -> Iterator[MeasuringBench]:
     """Measures pairs in real worker processes."""
-    bench = MeasuringBench(cpu_host)
+    bench = MeasuringBench(host)
     yield bench
     bench.close()

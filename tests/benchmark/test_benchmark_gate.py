@@ -15,7 +15,7 @@ from pytest_tritonverify.benchmark.standing import Standing
 from pytest_tritonverify.degeneration.check import check_source
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results import reliance, result_file
-from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+from pytest_tritonverify.results.records import CaseRecord, CheckRecord, CheckStatus
 from pytest_tritonverify.results.reliance import Now
 from pytest_tritonverify.settings import Settings
 from tests.support.measurements import ENVIRONMENT, SOURCES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_tritonverify.degeneration.report import Report
-    from pytest_tritonverify.results.records import CheckStatus
 
 HONEST = b"""
 import triton

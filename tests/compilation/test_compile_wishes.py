@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tritonverify.compilation import targets, toolchains
+from pytest_tritonverify.compilation.options import DEFAULT_LIMIT
 from pytest_tritonverify.compilation.targets import Target, TargetError
-from pytest_tritonverify.compilation.wishes import DEFAULT_LIMIT, CompileWishes
+from pytest_tritonverify.compilation.wishes import CompileWishes
 from pytest_tritonverify.settings import Settings, SettingsError
 
 if TYPE_CHECKING:

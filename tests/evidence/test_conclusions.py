@@ -224,6 +224,29 @@ def test_kernels_of_the_device(file: str) -> None:
     assert violated(evidence(file, replay=replay)) == {"device_kernel"}
 
 
+@pytest.mark.parametrize(
+    ("kernels", "on", "on_device", "passes"),
+    [
+        ({"cann::Add": 1}, (), True, True),
+        ({"vectorized_elementwise_kernel<4, CUDAFunctorOnSelf_add<long>>": 1}, (), True, True),
+        ({"cann::Add": 2}, (), True, False),
+        ({"cann::Add": 1, "cann::Adds": 1}, (), True, False),
+        ({"cann::Mul": 1}, (), True, False),
+        ({"cann::Add": 1}, (), False, False),
+        ({"cann::Add": 1}, ("input",), True, False),
+        ({"cann::Add": 1}, ("parameter",), True, False),
+    ],
+)
+def test_a_counter_on_the_device_is_no_work(
+    file: str, kernels: dict[str, int], on: tuple[str, ...], on_device: bool, passes: bool
+) -> None:
+    counting = dataclasses.replace(operator("add_", *on), on_device=on_device)
+    native = {**AFTER_REPLAY, "aten::add_": 1}
+    replay = Replay((launch(file),), {}, native, {"kernel": 1, **kernels})
+    case = evidence(file, replay=replay, operators=(*SEEN, counting))
+    assert ("device_kernel" not in violated(case)) is passes
+
+
 def test_nothing_launched_is_right_for_empty_outputs_alone(file: str) -> None:
     case = evidence(file, launches=())
     assert violated(case) == {"no_launch"}

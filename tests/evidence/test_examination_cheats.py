@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import py_compile
+import textwrap
 from typing import TYPE_CHECKING
 
 from tests.support.examining import (
@@ -249,6 +250,47 @@ def test_a_second_call_fails(host: Host, tmp_path: Path) -> None:
     body = "self.calls = getattr(self, 'calls', 0) + 1\nassert self.calls == 1\nreturn twice(x)"
     report = examined(host, tmp_path, implementation(body))
     assert [finding.code for finding in report.errors] == ["second_call_fails"]
+
+
+COUNTING = """
+def __init__(self):
+    super().__init__()
+    self.calls = 0
+def forward(self, x):
+    self.calls += 1
+    return {result}
+"""
+
+
+def test_a_second_call_that_is_wrong(host: Host, tmp_path: Path) -> None:
+    body = implementation(
+        """
+        def __init__(self):
+            super().__init__()
+            self.total = torch.zeros(24)
+        def forward(self, x):
+            add[(5,)](x, self.total, B=32)
+            return self.total.clone()
+        """,
+        """
+        @triton.jit
+        def add(x, o, B: tl.constexpr):
+            i = tl.arange(0, B)
+            m = i < 24
+            tl.atomic_add(o + i, tl.load(x + tl.program_id(0) * 24 + i, mask=m, other=0), mask=m)
+        """,
+    )
+    task = TWICE.replace("x * 2", "x.sum(0)").replace("torch.randn", "torch.rand")
+    report = examined(host, tmp_path, body, task)
+    assert [finding.code for finding in report.errors] == ["second_call_wrong"]
+    # A reference that counts its calls is followed by one that counts them, too.
+    counts = textwrap.indent(COUNTING.format(result="x * 2**self.calls"), "    ")
+    task = TWICE.replace("    def forward(self, x):\n        return x * 2\n", counts)
+    follows = "twice(x) if self.calls == 1 else twice(twice(x))"
+    other = examined(
+        host, tmp_path / "counts", implementation(COUNTING.format(result=follows)), task
+    )
+    assert other.passed, other.errors
 
 
 def test_the_same_finding_of_several_cases_is_told_once(host: Host, tmp_path: Path) -> None:

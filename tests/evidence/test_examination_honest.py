@@ -45,7 +45,7 @@ HONEST = {
     "atomics": (
         task("return args[0].sum().reshape(1)", "torch.randn(200)"),
         implementation(
-            "o = torch.zeros(1); total[(4,)](x, o, 200, B=64); return o",
+            "o = torch.zeros(1, device=x.device); total[(4,)](x, o, 200, B=64); return o",
             """
             @triton.jit
             def total(x, o, n, B: tl.constexpr):
@@ -147,15 +147,15 @@ HONEST = {
                 starts = [0]
                 for length in lengths.tolist():
                     starts.append(starts[-1] + length)
-                table = torch.tensor(starts, dtype=torch.int32)
-                factors = torch.from_numpy(np.array([2.0, 2.0], dtype=np.float32))
+                table = torch.tensor(starts, dtype=torch.int32, device=x.device)
+                factors = torch.from_numpy(np.array([2.0, 2.0], dtype=np.float32)).to(x.device)
                 o = torch.empty_like(x)
-                pieces[(blocks.item(),)](x, table, factors, TWO, o, B=64)
+                pieces[(blocks.item(),)](x, table, factors, ONE.to(x.device), o, B=64)
                 return o
             """,
             """
             import numpy as np
-            TWO = torch.tensor([1.0])
+            ONE = torch.tensor([1.0])
 
             @triton.jit
             def pieces(x, table, factors, one, o, B: tl.constexpr):
@@ -174,7 +174,8 @@ HONEST = {
     "whole_numbers_alone_and_a_table": (
         task("return args[0].repeat_interleave(2)", "torch.randint(0, 50, (30,))"),
         implementation(
-            "table = torch.tensor([v for v in x.tolist() for _ in (0, 1)])\n"
+            "values = [v for v in x.tolist() for _ in (0, 1)]\n"
+            "table = torch.tensor(values, device=x.device)\n"
             "o = torch.empty_like(table); copy[(1,)](table, o, 60, B=64); return o"
         ),
     ),
@@ -257,7 +258,8 @@ HONEST = {
     "a_loop_until_the_kernel_says_so": (
         task("return args[0] * 2", "torch.randn(70)"),
         implementation(
-            "o = torch.empty_like(x); flag = torch.zeros(1, dtype=torch.int32)\n"
+            "o = torch.empty_like(x)\n"
+            "flag = torch.zeros(1, dtype=torch.int32, device=x.device)\n"
             "while not flag.item():\n"
             "    step[(1,)](x, o, flag, 70, B=128)\n"
             "return o",
@@ -273,7 +275,8 @@ HONEST = {
     "a_length_from_a_kernel": (
         task("return args[0][args[0] > 0]", "torch.randn(70)"),
         implementation(
-            "o, n = torch.empty_like(x), torch.empty(1, dtype=torch.int32)\n"
+            "o = torch.empty_like(x)\n"
+            "n = torch.empty(1, dtype=torch.int32, device=x.device)\n"
             "keep[(1,)](x, o, n, 70, B=128)\n"
             "return o[:n.item()].clone()",
             """

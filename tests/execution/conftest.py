@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from pytest_tritonverify.execution.host import Host
 
 
-@pytest.fixture(scope="session")
-def host(cpu_host: Host) -> Host:
-    """A fork server for Triton's interpreter."""
-    return cpu_host
-
-
 @pytest.fixture
 def bench(host: Host) -> Iterator[Bench]:
     """Starts workers on the shared fork server."""

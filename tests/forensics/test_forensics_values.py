@@ -70,7 +70,7 @@ def test_a_load_that_strays_is_named_where_no_lane_was_undefined() -> None:
     tail = golden.clone()
     largest = torch.finfo(torch.float32).max
     tail[990:] = torch.tensor([NAN, largest, NAN, -largest] * 3)[:10]
-    rows = torch.full((20, 50), -NAN)
+    rows = -torch.full((20, 50), NAN)
     for expected, actual in ((golden, tail), (randn(20, 50), rows)):
         found = diagnose(
             FailedOutput(

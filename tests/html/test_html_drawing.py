@@ -118,6 +118,7 @@ def test_the_chart_has_all_pairs_from_the_fastest_to_the_slowest(speedups: list[
     order = [speedups[number] for *_, number, _ in found.bars]
     assert order == sorted(speedups, reverse=True)
     assert all(0 <= y <= y + height <= found.height + 1 for _, y, height, *_ in found.bars)
+    assert len(found.bars) <= found.width
     assert (found.one, "1×") in found.ticks or len(found.ticks) > 3
 
 

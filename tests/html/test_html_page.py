@@ -212,6 +212,19 @@ def test_speedups_are_those_of_the_reports() -> None:
     assert [a["class"] for a in bars] == ["faster", "slower"]
 
 
+def test_warnings_about_measurements_are_said_once_for_all_cases() -> None:
+    content = workdirs.perf_result([2.0, 3.0, 4.0])
+    content["warnings"] = [{"code": "gate", "message": "not asked"}]
+    for shape in content["per_shape_results"]:
+        text_ = f"varies by {shape['case_idx']}0 %"
+        shape["warnings"] = [{"code": "noisy", "message": text_}] * 2
+    report = performance.of(content, Path("p.json"))
+    found = Reader(page.html([Subject(op="a", impl="b", performance=report)]))
+    assert "noisy benchmark of case 1-3: varies by 10 %" in found.text
+    assert "gate benchmark: not asked" in found.text
+    assert [a["data-warnings"] for a in found.pairs().values()] == ["2"]
+
+
 def test_what_was_only_measured_is_not_said_to_have_passed() -> None:
     content = workdirs.perf_result([2.0, None])
     report = performance.of(content, Path("p.json"))

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from pytest_tritonverify.results.result_file import SCHEMA_PATH
-from tests.support.emulated_npu import CANN_VERSION, emulated
+from tests.support.emulated_npu import CANN_VERSION, ON_NPU, emulated
 
 pytestmark = emulated
 
@@ -44,12 +44,6 @@ _CASES = (
     "59_reference_refuses_cpu",
     "65_hidden_state_before_compile_error",
 )
-# Total, passed, error types, where they are others than on the CPU.
-_ON_NPU: dict[str, tuple[int, int, list[str]]] = {
-    "29_static_alias_and_matmul_operator": (1, 0, ["PyTorchFallback"]),
-    "52_segfault_in_second_case": (2, 1, ["WorkerCrash"]),
-    "59_reference_refuses_cpu": (1, 1, []),
-}
 
 # What 40 % of the code for Ascend does: it asks for the device by its name.
 TASK = """
@@ -209,7 +203,7 @@ def judged(surroundings: dict[str, str], tmp_path_factory: pytest.TempPathFactor
 def test_verdicts(judged: Judged, name: str) -> None:
     expected = json.loads((_VERDICTS / name / "expected.json").read_text(encoding="utf-8"))
     documented = expected["expect"]
-    total, passed, kinds = _ON_NPU.get(
+    total, passed, kinds = ON_NPU.get(
         name, (documented["total_cases"], documented["passed_cases"], documented["error_types"])
     )
     result = judged.of(name)

@@ -17,6 +17,8 @@ LIGHT = {
     "pytest_tritonverify",
     "pytest_tritonverify.benchmark",
     "pytest_tritonverify.benchmark.options",
+    "pytest_tritonverify.compilation",
+    "pytest_tritonverify.compilation.options",
     "pytest_tritonverify.discovery",
     "pytest_tritonverify.given",
     "pytest_tritonverify.options",

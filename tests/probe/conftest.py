@@ -12,6 +12,7 @@ from pytest_tritonverify import detection
 from pytest_tritonverify.execution import loading
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
+from tests.support.device import DEVICE
 from tests.support.probing import HEAD, Prober
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_FOUND = [name for name in ("cpu", "cuda") if name == "cpu" or detection.likely((name,))]
+_FOUND = [DEVICE, *detection.likely(("cuda",))]
 
 
 @pytest.fixture(scope="session", params=_FOUND)
-def host(request: pytest.FixtureRequest) -> Iterator[Host]:
-    """A fork server for Triton's interpreter, and one for the GPU where there is one."""
-    if request.param == "cpu":
-        yield request.getfixturevalue("cpu_host")
+def probed_host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    """The fork server, and one for the GPU where there is one."""
+    if request.param == DEVICE:
+        yield request.getfixturevalue("host")
         return
     host = Host(HostConfig(DEVICES[request.param], fork=True))
     assert host.problems() == {}
@@ -35,9 +36,9 @@ def host(request: pytest.FixtureRequest) -> Iterator[Host]:
 
 
 @pytest.fixture
-def probe(host: Host, tmp_path: Path) -> Prober:
+def probe(probed_host: Host, tmp_path: Path) -> Prober:
     """Probes pairs that are written for a test."""
-    return Prober(host, tmp_path / "pair")
+    return Prober(probed_host, tmp_path / "pair")
 
 
 @pytest.fixture

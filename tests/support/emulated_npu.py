@@ -18,6 +18,12 @@ emulated = pytest.mark.skipif(
     not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
     reason="this torch has no hooks for a device in Python",
 )
+# Of the shared cases: total, passed, error types, where they are others than on the CPU.
+ON_NPU: dict[str, tuple[int, int, list[str]]] = {
+    "29_static_alias_and_matmul_operator": (1, 0, ["PyTorchFallback"]),
+    "52_segfault_in_second_case": (2, 1, ["WorkerCrash"]),
+    "59_reference_refuses_cpu": (1, 1, []),
+}
 _ENTRY_POINTS = "[torch.backends]\ntorch_npu = torch_npu:_autoload\n"
 _INFO = (
     "package_name=Ascend-cann-toolkit\nversion={version}\narch={machine}\nos=linux\npath={path}\n"

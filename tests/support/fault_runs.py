@@ -109,8 +109,12 @@ class Session:
             time.sleep(0.05)
         found = [f"process {pid}" for pid in left]
         files = [path.name for path in self.temporary.iterdir()]
-        # PyTorch's own cache is meant to stay.
-        return found + [f"file {name}" for name in files if not name.startswith("torchinductor")]
+        # PyTorch's own cache is meant to stay, and a lock that is removed is no lock.
+        return found + [
+            f"file {name}"
+            for name in files
+            if not name.startswith("torchinductor") and not name.endswith(".lock")
+        ]
 
 
 @dataclass(frozen=True)

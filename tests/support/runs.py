@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.device import OPTIONS
 from tests.support.warm_start import RUN_MARK
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class Runner:
             names = dict.fromkeys(("tritonverify", "pytest_reportlog", *plugins))
             loaded = [part for name in names for part in ("-p", name)]
         chosen = () if self.checks else _NO_CHECKS
-        return [*loaded, *chosen, f"--report-log={self.path / _LOG}", *map(str, args)]
+        device = [part for option in OPTIONS for part in ("-o", option)]
+        return [*loaded, *chosen, *device, f"--report-log={self.path / _LOG}", *map(str, args)]
 
     def run(
         self,

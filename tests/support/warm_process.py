@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_MESSAGE = 1 << 17
+# Triton reads it when it is imported: fork servers of another device must import it anew.
+_DECIDES = "TRITON_INTERPRET"
 # As the fork server does, and what pytest's own process needs beside that.
 _IMPORTS = (
     "torch",
@@ -84,11 +86,11 @@ def _become_pytest(request: dict[str, Any], fds: Sequence[int]) -> NoReturn:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
         os.close(fd)
+    server = _Server(os.environ.get(_DECIDES))
     _surround(request["environment"], request["folder"], request["path"])
     # A run's own folder `tests` is another one than this module's.
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]
-    server = _Server()
     # Here alone a fork server is another fork, and not a new interpreter.
     host: Any = importlib.import_module("pytest_tritonverify.execution.host")
     host.subprocess = SimpleNamespace(
@@ -120,7 +122,8 @@ class _Server:
     It stands behind what `Host` needs of `subprocess.Popen`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, decided: str | None) -> None:
+        self._decided = decided
         self._control, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._used = False
         self.pid = os.fork()
@@ -132,7 +135,8 @@ class _Server:
     def start(self, command: list[str], **options: Any) -> Any:
         """Start a fork server by its command."""
         _, _, _, path, config = command
-        if self._used or options["env"].get("TRITON_INTERPRET") != "1" or '"fork": false' in config:
+        other = options["env"].get(_DECIDES) != self._decided
+        if self._used or other or '"fork": false' in config:
             return subprocess.Popen(command, **options)
         self._used = True
         request = {
@@ -166,7 +170,7 @@ def _become_server(control: socket.socket) -> NoReturn:
     with Path(os.devnull).open("r+b") as null:
         for number in (0, 1):
             os.dup2(null.fileno(), number)
-    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 1)
+    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 2)
     if not data:
         os._exit(0)  # the run has ended without one
     control.close()
@@ -174,5 +178,8 @@ def _become_server(control: socket.socket) -> NoReturn:
     os.setsid()
     _surround(request["environment"], request["folder"], request["path"])
     server = importlib.import_module("pytest_tritonverify.execution.server")
-    server.main(json.dumps({**request["config"], "control_fd": fds[0]}))
+    # They came under other numbers.
+    control_fd, scratch_fd = fds
+    numbers = {"control_fd": control_fd, "scratch_fd": scratch_fd}
+    server.main(json.dumps({**request["config"], **numbers}))
     raise AssertionError

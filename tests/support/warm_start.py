@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tritonverify.execution import processes
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
+from tests.support.device import DEVICE
 from tests.support.living import is_alive
 from tests.support.warm_process import MAX_MESSAGE
 
@@ -38,7 +39,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 
 class WarmStart:
-    """Runs pytest on the CPU, one run at a time. Starts nothing before it is needed."""
+    """Runs pytest, one run at a time. Starts nothing before it is needed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,7 +49,7 @@ class WarmStart:
         if self._control is not None:
             return self._control
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = Host(HostConfig(DEVICES["cpu"], fork=True))._environment()
+        environment = Host(HostConfig(DEVICES[DEVICE], fork=True))._environment()
         # It outlives the test that starts it, and is none of its processes.
         environment.pop(RUN_MARK, None)
         path = [_ROOT, *(entry for entry in sys.path if entry)]
@@ -64,14 +65,19 @@ class WarmStart:
         return here
 
     def run(
-        self, arguments: Sequence[str], patience: float, stdin: bytes = b""
+        self,
+        arguments: Sequence[str],
+        patience: float,
+        stdin: bytes = b"",
+        folder: Path | None = None,
     ) -> tuple[int, str, str]:
-        """Run pytest in the present folder and environment.
+        """Run pytest in the present environment.
 
         Args:
             arguments: pytest's.
             patience: seconds after which it is killed.
             stdin: what it can read.
+            folder: where; None for the present folder.
 
         Returns:
             Exit code, output, and error output.
@@ -79,7 +85,7 @@ class WarmStart:
         control = self._started()
         given = os.environ.get("PYTHONPATH", "")
         # The current folder comes first, as with `python -m pytest`.
-        entries = [os.getcwd(), *filter(None, given.split(os.pathsep))]  # noqa: PTH109 - a string
+        entries = [str(folder or Path.cwd()), *filter(None, given.split(os.pathsep))]
         request = {
             "arguments": list(arguments),
             "environment": dict(os.environ),

@@ -165,8 +165,9 @@ class Bench:
 
     def judge(self, pair: Pair, timeout: float = PATIENCE, **settings: Any) -> PairJudge:
         """Return a judge of a pair, with workers of its own."""
-        wanted = Settings(device="cpu", timeout=timeout, **settings)
-        judge = PairJudge(PairProcesses(pair, wanted, "cpu", self.host.spawn))
+        device = self.host.config.device.name
+        wanted = Settings(device=device, timeout=timeout, **settings)
+        judge = PairJudge(PairProcesses(pair, wanted, device, self.host.spawn))
         self._processes += [judge.reference, judge]
         return judge
 

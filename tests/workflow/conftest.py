@@ -71,12 +71,12 @@ def commands(capsys: pytest.CaptureFixture[str]) -> Commands:
 
 
 @pytest.fixture
-def shared_host(cpu_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_host(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands share a fork server: starting one takes seconds."""
 
     class Shared:
-        problems = cpu_host.problems
-        spawn = cpu_host.spawn
+        problems = host.problems
+        spawn = host.spawn
 
         def close(self) -> None:
             """Leave it to the next test."""
