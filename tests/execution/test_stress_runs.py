@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from pytest_tritonverify.results import result_file
+from tests.support.device import DEVICE
 from tests.support.workers import Sides, write_pair
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.results.records import CaseRecord
     from tests.support.workers import Bench
+
+pytestmark = pytest.mark.skipif(
+    DEVICE != "cpu", reason="only Triton's interpreter runs programs in another order"
+)
 
 TASK = """
 import torch
