@@ -166,7 +166,7 @@ def _become_server(control: socket.socket) -> NoReturn:
     with Path(os.devnull).open("r+b") as null:
         for number in (0, 1):
             os.dup2(null.fileno(), number)
-    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 1)
+    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 2)
     if not data:
         os._exit(0)  # the run has ended without one
     control.close()
@@ -174,5 +174,6 @@ def _become_server(control: socket.socket) -> NoReturn:
     os.setsid()
     _surround(request["environment"], request["folder"], request["path"])
     server = importlib.import_module("pytest_tritonverify.execution.server")
-    server.main(json.dumps({**request["config"], "control_fd": fds[0]}))
+    numbers = dict(zip(("control_fd", "scratch_fd"), fds, strict=True))
+    server.main(json.dumps({**request["config"], **numbers}))
     raise AssertionError
