@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import importlib
 import json
 import os
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_MESSAGE = 1 << 17
+# Descriptors are fewer than this.
+_BEYOND = 500
 # Triton reads it when it is imported: fork servers of another device must import it anew.
 _DECIDES = "TRITON_INTERPRET"
 # As the fork server does, and what pytest's own process needs beside that.
@@ -141,9 +144,10 @@ class _Server:
         self._used = True
         request = {
             "path": json.loads(path),
-            "config": json.loads(config),
+            "config": config,
             "environment": options["env"],
             "folder": options["cwd"],
+            "numbers": list(options["pass_fds"]),
         }
         socket.send_fds(self._control, [json.dumps(request).encode()], options["pass_fds"])
         return self
@@ -170,16 +174,19 @@ def _become_server(control: socket.socket) -> NoReturn:
     with Path(os.devnull).open("r+b") as null:
         for number in (0, 1):
             os.dup2(null.fileno(), number)
-    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 2)
+    data, fds, _, _ = socket.recv_fds(control, MAX_MESSAGE, 8)
     if not data:
         os._exit(0)  # the run has ended without one
     control.close()
     request = json.loads(data)
     os.setsid()
     _surround(request["environment"], request["folder"], request["path"])
+    # By way of numbers that nobody has: each may be the number of another one.
+    kept = [fcntl.fcntl(fd, fcntl.F_DUPFD, _BEYOND) for fd in fds]
+    os.closerange(3, _BEYOND)
+    for fd, number in zip(kept, request["numbers"], strict=True):
+        os.dup2(fd, number)
+        os.close(fd)
     server = importlib.import_module("pytest_tritonverify.execution.server")
-    # They came under other numbers.
-    control_fd, scratch_fd = fds
-    numbers = {"control_fd": control_fd, "scratch_fd": scratch_fd}
-    server.main(json.dumps({**request["config"], **numbers}))
+    server.main(request["config"])
     raise AssertionError
