@@ -273,8 +273,8 @@ def _result(tree: Any) -> dict[str, Any]:
         or not all(isinstance(p, str) and isinstance(t, torch.Tensor) for p, t in changed.items())
     ):
         raise WireError("what came is no result")
-    for _, tensor in running.tensor_leaves([tree["outputs"], changed], ""):
-        tensors.require_own_memory(tensor)
+    leaves = running.tensor_leaves([tree["outputs"], changed], "")
+    tensors.require_modest(tensor for _, tensor in leaves)
     result: dict[str, Any] = tree
     return result
 

@@ -21,13 +21,14 @@ import torch
 from pytest_tritonverify.execution import errors, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 ALIGNMENT = 64
 MAX_DEPTH = 64
 _MAX_DIMS = 64
 
 _MAX_REASON = 500
+_MOST_TIMES, _MOST_CLAIMED = 16, 1 << 30
 # What reading a wrong description raises, in Python or in torch.
 _WRONG = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -208,17 +209,28 @@ class _Reader:
         return self._move(storage_bytes(storage))
 
 
-def require_own_memory(tensor: torch.Tensor) -> None:
-    """Refuse a tensor that has less memory than elements: a few bytes could claim to be terabytes.
+def require_modest(tensors: Iterable[torch.Tensor]) -> None:
+    """Refuse tensors that claim far more than the memory that came with them.
 
-    What `tensors.pack` writes without layouts is never so.
+    Expanded tensors have more elements than memory, and the same memory may be returned under
+    several names. But whoever looks at all elements must neither run out of memory nor go on for
+    ever because of a few bytes.
+
+    Args:
+        tensors: those of one result, in bytes together at most sixteen times what came, or one
+            gibibyte more than came.
 
     Raises:
-        wire.WireError: it is one.
+        wire.WireError: they claim more.
     """
-    claimed, held = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
-    if claimed > held:
-        raise wire.WireError(f"a tensor claims {claimed} bytes and has {held}")
+    claimed, held = 0, {}
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        claimed += tensor.numel() * tensor.element_size()
+        held[storage._cdata] = storage.nbytes()  # noqa: SLF001 - the storage's identity
+    came = sum(held.values())
+    if claimed > max(_MOST_TIMES * came, came + _MOST_CLAIMED):
+        raise wire.WireError(f"tensors claim {claimed} bytes, and {came} came")
 
 
 def natural(value: object) -> int:

@@ -168,8 +168,7 @@ class Probe:
                     continue
                 require_sealed(answer.fd)
                 values = tensors.unpack(answer.message["tensors"], answer.fd)
-                for _, tensor in running.tensor_leaves(values, ""):
-                    tensors.require_own_memory(tensor)
+                tensors.require_modest(t for _, t in running.tensor_leaves(values, ""))
             except (Failure, WireError, KeyError):
                 continue
             if isinstance(values, dict):

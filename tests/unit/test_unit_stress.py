@@ -200,12 +200,10 @@ def test_differences_are_those_of_bits() -> None:
         os.close(fd)
 
 
-def test_a_tensor_has_memory_for_each_of_its_elements() -> None:
-    wide = torch.ones(1).expand(1000)
-    packed = tensors.pack({"outputs": wide, "changed": {}}, keep_layout=False)
-    found = tensors.unpack(packed.spec, packed.fd)["outputs"]
-    tensors.require_own_memory(found)
-    assert torch.equal(found, wide)
-    with pytest.raises(WireError, match="claims 4000 bytes and has 4"):
-        tensors.require_own_memory(wide)
-    packed.close()
+def test_tensors_claim_no_more_than_a_reader_can_look_at() -> None:
+    wide, same = torch.ones(1).expand(1 << 20), torch.ones(1 << 20)
+    tensors.require_modest([])
+    tensors.require_modest([wide, *[same] * 15])
+    for claims in ([torch.ones(1).expand(1 << 28, 2)], [wide] * 300):
+        with pytest.raises(WireError, match="and 4 came"):
+            tensors.require_modest(claims)
