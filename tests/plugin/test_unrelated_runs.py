@@ -21,6 +21,7 @@ LIGHT = {
     "pytest_tritonverify.compilation.options",
     "pytest_tritonverify.discovery",
     "pytest_tritonverify.given",
+    "pytest_tritonverify.isolation",
     "pytest_tritonverify.options",
     "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
