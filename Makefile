@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEVICE ?= auto
 
-.PHONY: verify test types suite test-emulated-npu test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
+.PHONY: verify test types suite fuzz test-emulated-npu test-torch-npu ascend-lane ascend-env test-ascend-compile lint clean
 
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
@@ -20,6 +20,11 @@ types: $(VENV)/.tested
 
 suite: $(VENV)/.tested
 	$(BIN)/python -m pytest -n auto --dist=loadfile
+
+# Minutes of damaged and made-up input for everything that reads what others have written.
+FUZZ ?= 5000
+fuzz: $(VENV)/.tested
+	TRITONVERIFY_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/fuzzing -n auto
 
 # Whole runs, and parts with real workers, on the emulated NPU; `test` makes a selection of them there.
 test-emulated-npu: $(VENV)/.tested

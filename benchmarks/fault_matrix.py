@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,10 +46,13 @@ def main() -> None:
     complaints = []
     outcomes: list[Outcome] = []
     for hanging in (False, True):
+        # The first pair of a session waits for PyTorch, which is no matter of its own.
+        first = replace(next(row for row in ROWS if row.name == "right"), name="a_first")
         chosen = [row for row in rows if row.hangs == hanging]
+        chosen = [first, *chosen] if chosen else []
         options = [f"--verify-timeout={_HANG_SECONDS}"] if hanging else []
         found, left = _judged(chosen, options)
-        outcomes += found
+        outcomes += found[1:]
         complaints += left
     print_rows(outcomes, markdown=arguments.markdown)
     complaints += [f"{o.row.name}: {o.complaint}" for o in outcomes if o.complaint]

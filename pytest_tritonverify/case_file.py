@@ -171,6 +171,10 @@ def build_inputs(spec: CaseSpec) -> list[object]:
 # Reading
 
 
+# Nested too deeply, or a number of too many digits.
+_UNREADABLE = (RecursionError, ValueError)
+
+
 def _values(text: str, file: _Place) -> Iterator[tuple[int, object]]:
     """Yield the top-level values of a file with the lines where they begin."""
     decoder = json.JSONDecoder()
@@ -180,6 +184,8 @@ def _values(text: str, file: _Place) -> Iterator[tuple[int, object]]:
             json.loads(text)
         except json.JSONDecodeError as error:
             _Place(file.file, error.lineno).fail(f"isn't a JSON array: {error}")
+        except _UNREADABLE as error:
+            file.fail(f"can't be read: {error}")
         start, separator, end = text.index("[") + 1, re.compile(r"[\s,]*"), "]"
     line, counted = 1, 0
     while True:
@@ -194,6 +200,8 @@ def _values(text: str, file: _Place) -> Iterator[tuple[int, object]]:
             # is noticed only on the next one.
             noticed = f"noticed in line {error.lineno}, column {error.colno}"
             _Place(file.file, line).fail(f"isn't valid JSON: {error.msg} ({noticed})")
+        except _UNREADABLE as error:
+            _Place(file.file, line).fail(f"can't be read: {error}")
         yield line, value
 
 

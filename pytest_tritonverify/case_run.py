@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_tritonverify import configurations, out_of_bounds, precise_golden, undefined_lanes
+from pytest_tritonverify import (
+    configurations,
+    out_of_bounds,
+    precise_golden,
+    trials,
+    undefined_lanes,
+)
+from pytest_tritonverify.configurations import Attempt
 from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
+from pytest_tritonverify.stress import Repeats
 from pytest_tritonverify.supervision import IMPLEMENTATION, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
-    from pytest_tritonverify.accuracy import OutputVerdict
+    from collections.abc import Iterator
+
     from pytest_tritonverify.catalogue import CaseEntry
-    from pytest_tritonverify.comparison import Comparison, Strictness
-    from pytest_tritonverify.configurations import Attempt
+    from pytest_tritonverify.comparison import Comparison, Finer, Strictness
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
     from pytest_tritonverify.judge import PairJudge
@@ -69,22 +78,70 @@ class CaseRun:
                 os.close(fd)
 
     def _judge_case(self) -> CaseRecord:
-        reference, candidate = self._judge.reference, self._judge.candidate
-        reference.post({"op": "inputs", "case_idx": self._case_idx})
-        inputs = self._take(reference.result(self._deadline, self._budget))
+        settings = self._judge.settings
+        inputs = self._ask_inputs(0)
         self._input_desc = inputs.message["input_desc"]
         self._check_total(inputs.message["total"])
+        record = self._judge_inputs(inputs, stressed=settings.stress > 1)
+        if settings.trials == 1:
+            return record
+        seen, same = {trials.fingerprint(inputs)}, 0
+        others: dict[int, CaseRecord] = {}
+        for seed in range(1, settings.trials):
+            with self._closing():
+                inputs = self._ask_inputs(seed)
+                self._check_total(inputs.message["total"])
+                found = trials.fingerprint(inputs)
+                same += found in seen
+                seen.add(found)
+                others[seed] = self._judge_inputs(inputs, further=True)
+        return trials.noted(record, others, same)
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close afterwards what came from the workers meanwhile."""
+        before = len(self._fds)
+        try:
+            yield
+        finally:
+            for fd in self._fds[before:]:
+                os.close(fd)
+            del self._fds[before:]
+
+    def _ask_inputs(self, seed: int) -> Answer:
+        reference = self._judge.reference
+        request = {"op": "inputs", "case_idx": self._case_idx, "seed": seed}
+        reference.post(request)
+        try:
+            return self._take(reference.result(self._deadline, self._budget))
+        except Failure as failure:
+            if seed:
+                failure.message += f"\nThat was with the inputs of seed {seed} (--verify-trials)."
+            raise
+
+    def _judge_inputs(
+        self, inputs: Answer, *, stressed: bool = False, further: bool = False
+    ) -> CaseRecord:
+        """Judge the case on a set of inputs.
+
+        Args:
+            inputs: the set.
+            stressed: run it as often as is asked for.
+            further: it is not the set that the verdict is about in the first place.
+        """
+        reference, candidate = self._judge.reference, self._judge.candidate
         attempts = configurations.attempts(
             lambda selection: self._run(candidate, inputs, selection), self._judge.settings.autotune
         )
-        if self._judge.recorder is not None:
+        if self._judge.recorder is not None and not further:
             self._judge.recorder.note(self._case_idx, attempts)
+        repeats = self._repeated(inputs, attempts[0]) if stressed else None
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.
         reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
         golden = self._take(reference.result(self._deadline, self._budget))
         self._note_golden(golden.message)
-        if self._judge.settings.strict:
+        if self._judge.settings.strict or self._wants_finer:
             self._precise = precise_golden.ask(
                 reference,
                 inputs,
@@ -93,18 +150,61 @@ class CaseRun:
             )
         for attempt in attempts:
             record = self._concluded(attempt, inputs, golden)
-            if attempt is attempts[0]:
+            if attempt is attempts[0] and not further:
                 self._remember(attempt, record)
             if not record.passed:
                 break
         record = configurations.blamed(record, attempt)
         # What was found in undefined lanes may have become an address outside of all tensors.
         strayed = attempt.facts is not None and bool(attempt.facts.strays)
-        if record.passed and not strayed:
+        doubtful = not record.passed or strayed
+        if doubtful and self._judge.poison_may_matter(attempt.facts):
+            record = self._look_again(record, attempt, inputs, golden)
+        if repeats is None:
             return record
-        if not self._judge.poison_may_matter(attempt.facts):
-            return record
-        return self._look_again(record, attempt, inputs, golden)
+        selection = attempts[0].selection
+        return repeats.noted(
+            record, lambda answer: self._concluded(Attempt(selection, answer), inputs, golden)
+        )
+
+    @property
+    def _wants_finer(self) -> bool:
+        """Whether the golden is to be of a higher precision than the reference's own."""
+        settings = self._judge.settings
+        # Moved data have the bits that they had.
+        return settings.golden == "float64" and not settings.non_compute
+
+    def _repeated(self, inputs: Answer, first: Attempt) -> Repeats:
+        """Run the case as often as is asked for, under stress."""
+        candidate, settings = self._judge.candidate, self._judge.settings
+
+        def digests(answer: Answer) -> dict[str, str]:
+            from pytest_tritonverify import outcomes
+
+            try:
+                return outcomes.digests(answer.message["result"], answer.fd)
+            except (WireError, KeyError) as error:
+                raise self._nonsense(candidate, error) from None
+
+        def run(variation: Message) -> Answer:
+            request = {
+                "op": "run",
+                "case": inputs.message["case"],
+                "configuration": first.selection,
+                "variation": variation,
+            }
+            candidate.post(request, inputs.fd)
+            return self._take(candidate.result(self._deadline, self._budget))
+
+        repeats = Repeats(self._judge.processes.device, digests)
+        repeats.add_first(first.outcome)
+        repeats.make(settings.stress, run, self._drop)
+        return repeats
+
+    def _drop(self, answer: Answer) -> None:
+        if answer.fd is not None:
+            self._fds.remove(answer.fd)
+            os.close(answer.fd)
 
     def _concluded(self, attempt: Attempt, inputs: Answer, golden: Answer) -> CaseRecord:
         candidate, outcome = self._judge.candidate, attempt.outcome
@@ -122,7 +222,7 @@ class CaseRun:
         # The reference may fail, too, before anything is to be said of the implementation.
         if facts is None or record.side not in (None, IMPLEMENTATION):
             return record
-        return out_of_bounds.noted(record, facts.strays)
+        return out_of_bounds.breached(out_of_bounds.noted(record, facts.strays), facts)
 
     def _remember(self, attempt: Attempt, record: CaseRecord) -> None:
         outcome = attempt.outcome
@@ -221,12 +321,26 @@ class CaseRun:
                 ),
                 lambda line: logger.info("%s", line),
                 facts,
-                self._strictness(),
+                self._strictness() if settings.strict else None,
+                self._finer(),
             )
         except (WireError, KeyError) as error:
-            candidate.close()
-            text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
-            raise Failure(IMPLEMENTATION, CRASH, text, "transfer") from None
+            raise self._nonsense(candidate, error) from None
+
+    def _nonsense(self, candidate: Process, error: Exception) -> Failure:
+        candidate.close()
+        text = f"{CRASH}: {self._judge.pair.implementation.name} sent no proper result: {error}"
+        return Failure(IMPLEMENTATION, CRASH, text, "transfer")
+
+    def _finer(self) -> Finer | None:
+        """Return the golden of a higher precision, where it is wanted and there is one."""
+        from pytest_tritonverify.comparison import Finer, Parcel
+
+        precise = self._precise
+        if not self._wants_finer or precise is None or precise.answer is None:
+            return None
+        answer = precise.answer
+        return Finer(str(precise.precision), Parcel(answer.message["result"], answer.fd))
 
     def _strictness(self) -> Strictness | None:
         from pytest_tritonverify.comparison import Parcel, Strictness
@@ -241,6 +355,14 @@ class CaseRun:
         return Strictness(limits, precise.precision, golden, precise.missing)
 
     def _judged(self, comparison: Comparison, output: str) -> CaseRecord:
+        warnings = [{"code": c.code, "message": c.message} for c in comparison.cautions]
+        precise = self._precise
+        if self._wants_finer and precise is not None and precise.precision is None:
+            text = (
+                "the golden is the reference's own output and not one of float64: "
+                f"{precise.missing}"
+            )
+            warnings.append({"code": "golden_precision", "message": text})
         return CaseRecord(
             case_idx=self._case_idx,
             name=self._entry.name,
@@ -253,9 +375,10 @@ class CaseRun:
             error_type=comparison.error_type,
             error_msg=None if comparison.passed else comparison.message,
             metrics=comparison.metrics,
-            outputs=[_output_entry(o, comparison) for o in comparison.outputs],
-            warnings=[{"code": c.code, "message": c.message} for c in comparison.cautions],
+            outputs=comparison.entries(),
+            warnings=warnings,
             output=output,
+            golden_precision=comparison.golden_precision,
         )
 
     def _failed(self, failure: Failure) -> CaseRecord:
@@ -275,20 +398,3 @@ class CaseRun:
             line=failure.line,
             output=failure.output,
         )
-
-
-def _output_entry(output: OutputVerdict, comparison: Comparison) -> dict[str, Any]:
-    """Return an output's entry in the record."""
-    explanation = comparison.explanations.get(output.path)
-    return {
-        "path": output.path,
-        "passed": output.passed,
-        "category": output.category,
-        "dtype": output.dtype,
-        "shape": list(output.shape) if output.shape is not None else None,
-        "error_type": output.error_type,
-        "metrics": dict(output.metrics) if output.metrics else None,
-        "diagnosis": explanation.diagnosis.to_json() if explanation else None,
-        "strictness": comparison.scrutinies.get(output.path),
-        "errors": comparison.errors.get(output.path),
-    }

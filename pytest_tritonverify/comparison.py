@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from pytest_tritonverify import finer_golden
 from pytest_tritonverify.accuracy import (
     Caution,
     InputType,
@@ -26,6 +27,7 @@ from pytest_tritonverify.assurance import Assurance, Strict, assured, weak_cases
 from pytest_tritonverify.execution import running, tensors
 from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.explaining import Explanation, explain, spectra
+from pytest_tritonverify.finer_golden import OWN
 from pytest_tritonverify.reported import RunFacts
 
 if TYPE_CHECKING:
@@ -57,6 +59,19 @@ class Parcel:
 
 
 @dataclass(frozen=True)
+class Finer:
+    """A golden of a higher precision than the reference's own.
+
+    Attributes:
+        precision: what it was computed in.
+        golden: `outputs` and `changed` of it.
+    """
+
+    precision: str
+    golden: Parcel
+
+
+@dataclass(frozen=True)
 class Strictness:
     """What is asked for beyond the standard.
 
@@ -78,7 +93,7 @@ class Comparison:
     """The verdict on one case: on its outputs, and on the inputs that both sides changed.
 
     `scrutinies` holds what was found beyond the standard, `errors` how large the errors are, by the
-    output's path.
+    output's path. `golden_precision` says what the golden was computed in.
     """
 
     outputs: tuple[OutputVerdict, ...]
@@ -88,12 +103,32 @@ class Comparison:
     metrics: dict[str, Any] | None
     explanations: dict[str, Explanation]
     scrutinies: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
+    golden_precision: str = OWN
     errors: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
         """Whether everything passed."""
         return self.error_type is None
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return the outputs' entries in a record."""
+        return [self._entry(output) for output in self.outputs]
+
+    def _entry(self, output: OutputVerdict) -> dict[str, Any]:
+        explanation = self.explanations.get(output.path)
+        return {
+            "path": output.path,
+            "passed": output.passed,
+            "category": output.category,
+            "dtype": output.dtype,
+            "shape": list(output.shape) if output.shape is not None else None,
+            "error_type": output.error_type,
+            "metrics": dict(output.metrics) if output.metrics else None,
+            "diagnosis": explanation.diagnosis.to_json() if explanation else None,
+            "strictness": self.scrutinies.get(output.path),
+            "errors": self.errors.get(output.path),
+        }
 
 
 def compare(
@@ -104,6 +139,7 @@ def compare(
     log: Callable[[str], None],
     facts: RunFacts = _NOTHING_KNOWN,
     strictness: Strictness | None = None,
+    finer: Finer | None = None,
 ) -> Comparison:
     """Judge one case.
 
@@ -115,12 +151,16 @@ def compare(
         log: receives the documented log lines.
         facts: what is known of the implementation's run, for the explanation of a failure.
         strictness: what is asked for beyond the standard; None where nothing is.
+        finer: a golden of a higher precision, which then decides.
 
     Raises:
         wire.WireError: the implementation's process sent something that is no result.
     """
     call = case.open()
-    expected, got = golden.open(), _result(actual.open())
+    own, got = golden.open(), _result(actual.open())
+    expected, refined = (own, False)
+    if finer is not None:
+        expected, refined = finer_golden.refined(own, finer.golden.open())
     values = [*call["args"], *call["kwargs"].values()]
     input_type = infer_input_type(values)
     log(input_type.log_line)
@@ -155,14 +195,15 @@ def compare(
     failed = [verdict for verdict in verdicts if not verdict.passed]
     outputs = tuple(output for verdict in verdicts for output in verdict.outputs)
     explanations: dict[str, Explanation] = {}
-    places = pair_outputs(expected["outputs"], got["outputs"])
-    pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)} | mutated
+    pairs = _pairs(expected, got, call)
     if failed:
         tensors_in = [tensor for _, tensor in running.tensor_leaves(values, "")]
         explanations = _unless_it_fails(lambda: explain(outputs, pairs, tensors_in, facts))
     errors = {path: explanation.errors for path, explanation in explanations.items()}
     errors |= _unless_it_fails(lambda: spectra(outputs, pairs))
-    beyond = _beyond_the_standard(outputs, pairs, cautions, strictness)
+    # The gates ask by how much the reference's own output errs.
+    held = _pairs(own, got, call) if refined and strictness is not None else pairs
+    beyond = _beyond_the_standard(outputs, held, cautions, strictness)
     messages = [*(v.message for v in failed), *_told(explanations), *beyond.messages]
     return Comparison(
         outputs=beyond.outputs,
@@ -172,8 +213,18 @@ def compare(
         metrics=failed[0].metrics if failed else _first_metrics(main),
         explanations=explanations,
         scrutinies=beyond.scrutinies,
+        golden_precision=finer.precision if finer is not None and refined else OWN,
         errors=errors,
     )
+
+
+def _pairs(
+    expected: dict[str, Any], got: dict[str, Any], call: dict[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Return golden's and implementation's value by path, for outputs and changed inputs."""
+    places = pair_outputs(expected["outputs"], got["outputs"])
+    pairs = {p.path: (p.golden, p.actual) for p in places if isinstance(p, ValuePair)}
+    return pairs | _changed_on_both_sides(expected, got, call)
 
 
 def _beyond_the_standard(
@@ -222,6 +273,8 @@ def _result(tree: Any) -> dict[str, Any]:
         or not all(isinstance(p, str) and isinstance(t, torch.Tensor) for p, t in changed.items())
     ):
         raise WireError("what came is no result")
+    for _, tensor in running.tensor_leaves([tree["outputs"], changed], ""):
+        tensors.require_own_memory(tensor)
     result: dict[str, Any] = tree
     return result
 

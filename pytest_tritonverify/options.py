@@ -12,10 +12,13 @@ from pytest_tritonverify.settings import (
     DEGENERATION_CHOICES,
     DEVICE_CHOICES,
     EXECUTION_CHOICES,
+    GOLDEN_CHOICES,
+    GUARD_BANDS_CHOICES,
     HIDDEN_STATE_CHOICES,
     MASKED_LANES_CHOICES,
     STANDIN_CHOICES,
     START_CHOICES,
+    STRESS_RUNS,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +54,10 @@ _PLAIN_INI = (
     "process_limit",
     "file_limit",
     "github_summary",
+    "golden",
+    "stress",
+    "trials",
+    "guard_bands",
     "html",
 )
 
@@ -159,6 +166,29 @@ def add_options(parser: pytest.Parser) -> None:
         "file-limit",
         "Size that a file of an implementation may grow to, or off (default: the machine's memory)",
         metavar="SIZE",
+    )
+    add(
+        "golden",
+        "What the golden is computed in: own (default), the reference's own precision, or float64",
+        choices=GOLDEN_CHOICES,
+    )
+    add(
+        "stress",
+        f"Run each case N times ({STRESS_RUNS} where no number is given) in changing surroundings, "
+        "and fail it where a run fails or differs",
+        nargs="?",
+        const=str(STRESS_RUNS),
+        metavar="N",
+    )
+    add(
+        "trials",
+        "Judge each case on the inputs of N seeds instead of one",
+        metavar="N",
+    )
+    add(
+        "guard-bands",
+        "On devices: whether memory beside tensors is watched for stray writes (default on)",
+        choices=GUARD_BANDS_CHOICES,
     )
     add(
         "strict-limit",

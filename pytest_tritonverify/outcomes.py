@@ -43,7 +43,61 @@ def digests(result: Message, fd: int | None) -> dict[str, str]:
     """
     if fd is not None:
         wire.require_sealed(fd)
-    return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+    try:
+        return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+    except RuntimeError as error:  # of a dtype that torch can't copy
+        raise wire.WireError(f"the bits of a tensor can't be read: {error}") from None
+
+
+def differences(
+    first: tuple[Message, int | None], other: tuple[Message, int | None]
+) -> list[dict[str, Any]]:
+    """Say how much what two runs have left behind differs, tensor by tensor.
+
+    Args:
+        first: the description of `outputs` and `changed`, and its memory file.
+        other: the same of the other run.
+
+    Returns:
+        For each tensor whose bits differ its `path`, how many `elements` of the `total` do, and
+        the largest absolute difference of finite numbers, `max_abs_diff`; None where there is none,
+        as between tensors of different shape.
+    """
+    ours, theirs = (dict(_leaves(tensors.unpack(*one))) for one in (first, other))
+    found = []
+    for path in dict.fromkeys((*ours, *theirs)):
+        mine, its = ours.get(path), theirs.get(path)
+        if mine is None or its is None or (mine.shape, mine.dtype) != (its.shape, its.dtype):
+            known = mine if mine is not None else its
+            count = 0 if known is None else known.numel()
+            found.append(_difference(path, count, count, None))
+        elif _bits(mine) != _bits(its):
+            found.append(_difference(path, *_distance(mine, its)))
+    return found
+
+
+def _difference(path: str, elements: int, total: int, max_abs_diff: float | None) -> dict[str, Any]:
+    return {
+        "path": path,
+        "elements": elements,
+        "total": total,
+        "max_abs_diff": max_abs_diff,
+    }
+
+
+def _distance(first: torch.Tensor, other: torch.Tensor) -> tuple[int, int, float | None]:
+    """Return how many elements differ by a bit, how many there are, and the largest difference."""
+    size = first.element_size()
+    rows = [
+        tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1, 1).view(torch.uint8)
+        for tensor in (first, other)
+    ]
+    differ = (rows[0] != rows[1]).reshape(-1, size).any(1)
+    wide = torch.complex128 if first.is_complex() else torch.float64
+    gap = (first.detach().to(wide) - other.detach().to(wide)).abs().reshape(-1)
+    gap = gap[torch.isfinite(gap)]
+    largest = float(gap.max()) if gap.numel() else None
+    return int(differ.sum()), first.numel(), largest
 
 
 def golden_facts(
@@ -96,6 +150,13 @@ def golden_facts(
 
 
 def _leaves(tree: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of a result by path; one that has no memory of its own is refused."""
+    for path, tensor in _all_leaves(tree):
+        tensors.require_own_memory(tensor)
+        yield path, tensor
+
+
+def _all_leaves(tree: Any) -> Iterator[tuple[str, torch.Tensor]]:
     if not isinstance(tree, dict) or "outputs" not in tree:
         raise wire.WireError("what came is no result")
     yield from running.tensor_leaves(tree["outputs"], "output")

@@ -108,6 +108,10 @@ class PairProcesses:
             # A benchmark is about the configuration that a user of the kernel would get.
             "autotune": "first" if timed else settings.autotune,
             "timed": timed,
+            # On the CPU addresses are looked at already; a debugger shall see torch's functions.
+            "guard_bands": settings.guard_bands == "on"
+            and self.device != "cpu"
+            and not settings.in_process,
         }
         return self._process(start, IMPLEMENTATION, self.pair.implementation.name)
 

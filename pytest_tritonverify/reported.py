@@ -19,7 +19,10 @@ _LARGEST = 1 << 62
 # Each is a run of the implementation.
 _MOST_CONFIGURATIONS = 1000
 _KINDS = ("cuda", "npu")
+_LONGEST_REASON = 300
 STRAY_KINDS = ("load", "store", "atomic")
+# Tuples, since what is looked for may be a list, and no set can be asked for that.
+SIDES = ("before", "after")
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,35 @@ class Stray:
 
 
 @dataclass(frozen=True)
+class Breach:
+    """Memory beside a tensor that was written to, seen by guard bands.
+
+    Attributes:
+        tensor: its path among inputs or outputs, where it has one, with dtype and shape.
+        side: "before" its first byte or "after" its last one.
+        count: how many bytes have changed.
+        reach: how many bytes away the farthest of them lies, itself included.
+        file: where the tensor was made; empty for inputs.
+        line: its line there, from 1; 0 for inputs.
+    """
+
+    tensor: str
+    side: str
+    count: int
+    reach: int
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return what was seen."""
+        size = "1 byte" if self.count == 1 else f"{self.count} bytes"
+        end = "beyond the end" if self.side == "after" else "before the beginning"
+        far = "" if self.reach == self.count else f", up to {self.reach} bytes away"
+        made = f", made at {os.path.basename(self.file)}:{self.line}" if self.file else ""  # noqa: PTH119 - a foreign string
+        return f"{size} {end} of {self.tensor}{made}{far}"
+
+
+@dataclass(frozen=True)
 class Choice:
     """Which configuration of an autotuned kernel ran.
 
@@ -123,6 +155,8 @@ class RunFacts:
         standin: the `kind` of device that was stood in for, and what was `used` of it; None where
             nothing was.
         strays: accesses outside of tensors.
+        breaches: writes beside tensors.
+        unguarded: why not all tensors lay between guard bands; empty where they did.
         recording: the launches as a compiler needs them; None where they were not recorded.
     """
 
@@ -131,7 +165,14 @@ class RunFacts:
     choices: tuple[Choice, ...] = ()
     standin: dict[str, Any] | None = None
     strays: tuple[Stray, ...] = ()
+    breaches: tuple[Breach, ...] = ()
+    unguarded: str = ""
     recording: Recording | None = None
+
+    @property
+    def writes_outside(self) -> bool:
+        """Whether memory outside of tensors was written to."""
+        return bool(self.breaches) or any(stray.writes for stray in self.strays)
 
     @classmethod
     def of(cls, message: Message) -> RunFacts:
@@ -143,6 +184,8 @@ class RunFacts:
             tuple(_choices(message.get("configurations"))),
             _standin(message.get("standin")),
             tuple(_strays(message.get("strays"))),
+            tuple(_breaches(message.get("breaches"))),
+            _text(message.get("unguarded"))[:_LONGEST_REASON],
             Recording.of(message.get("recording")),
         )
 
@@ -185,9 +228,18 @@ def _strays(value: object) -> Iterator[Stray]:
         file, line, tensor = _text(entry.get("file")), entry.get("line"), _text(entry.get("tensor"))
         kind, side = entry.get("kind"), entry.get("side")
         lanes, reach = entry.get("lanes"), entry.get("reach")
-        known = kind in STRAY_KINDS and side in {"before", "after"}
+        known = kind in STRAY_KINDS and side in SIDES
         if file and tensor and known and _is_count(line) and _is_count(lanes) and _is_count(reach):
             yield Stray(file, line, str(kind), tensor, str(side), lanes, reach)
+
+
+def _breaches(value: object) -> Iterator[Breach]:
+    for entry in _entries(value):
+        tensor, file, line = _text(entry.get("tensor")), _text(entry.get("file")), entry.get("line")
+        side, count, reach = entry.get("side"), entry.get("count"), entry.get("reach")
+        known = side in SIDES
+        if tensor and known and _is_count(count) and _is_count(reach) and _is_count(line):
+            yield Breach(tensor, str(side), count, reach, file, line)
 
 
 def _choices(value: object) -> Iterator[Choice]:

@@ -29,6 +29,11 @@ AUTOTUNE_CHOICES = ("first", "all")
 GITHUB_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """The variable with the file that a step of a GitHub job appends to."""
 MASKED_LANES_CHOICES = ("poison", "zero")
+GOLDEN_CHOICES = ("own", "float64")
+GUARD_BANDS_CHOICES = ("on", "off")
+STRESS_RUNS = 50
+"""Runs of a case under stress where no number is given: the open standard's own."""
+_MOST_RUNS = 10_000
 
 
 class SettingsError(ValueError):
@@ -56,6 +61,10 @@ class Settings:
         hf32: float32 outputs are judged by the rows of hifloat32.
         strict: outputs must pass the gates beyond the standard, and warnings are failures.
         strict_limits: the gates' thresholds.
+        golden: what the golden is computed in, one of `GOLDEN_CHOICES`.
+        stress: how often each case is run.
+        trials: from how many seeds each case's inputs are made.
+        guard_bands: on devices: tensors lie between bands, one of `GUARD_BANDS_CHOICES`.
         output: where the result of the only pair goes, instead of beside it.
         start: one of `START_CHOICES`.
         degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
@@ -89,6 +98,10 @@ class Settings:
     hf32: bool = False
     strict: bool = False
     strict_limits: StrictLimits = field(default_factory=StrictLimits)
+    golden: str = "own"
+    stress: int = 1
+    trials: int = 1
+    guard_bands: str = "on"
     output: Path | None = None
     start: str = "auto"
     degeneration: str = "strict"
@@ -143,6 +156,10 @@ class Settings:
             hf32=bool(given("hf32")),
             strict=bool(given("strict")),
             strict_limits=_limits(given("strict_limit") or ()),
+            golden=_choice("golden", given("golden") or "own", GOLDEN_CHOICES),
+            stress=_runs("stress", given("stress") or 1),
+            trials=_runs("trials", given("trials") or 1),
+            guard_bands=_choice("guard_bands", given("guard_bands") or "on", GUARD_BANDS_CHOICES),
             output=given.file("output"),
             start=_choice("start", given("start") or "auto", START_CHOICES),
             degeneration=_choice(
@@ -293,6 +310,19 @@ def positive_seconds(name: str, value: Any) -> float:
     if not 0 < seconds < float("inf"):
         raise SettingsError(f"{option}: {value!r} is no positive number of seconds")
     return seconds
+
+
+def _runs(name: str, value: Any) -> int:
+    try:
+        runs = int(value)
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"--verify-{name}: {value!r} is no whole number; where a path follows the option, "
+            f"write --verify-{name}={STRESS_RUNS}"
+        ) from None
+    if not 1 <= runs <= _MOST_RUNS:
+        raise SettingsError(f"--verify-{name}: {value!r} is not between 1 and {_MOST_RUNS}")
+    return runs
 
 
 def _jobs(value: Any) -> int:

@@ -242,8 +242,7 @@ def _session(
     if not hasattr(config, "workerinput"):
         ledger = Ledger(
             settings.output,
-            # Limits that are wider than the standard's are to be seen in the file.
-            {"non_compute": settings.non_compute, **({"hf32": True} if settings.hf32 else {})},
+            _recorded(settings),
             {"degeneration": settings.degeneration, "execution": settings.execution},
             in_process=settings.in_process,
             strictness=settings.strict_limits.to_json() if settings.strict else None,
@@ -274,6 +273,20 @@ def _toolchains(config: pytest.Config, settings: Settings) -> Any:
         return toolchains.resolve(wishes.targets, wishes.ascend_python, folders)
     except (targets.TargetError, toolchains.ToolchainError) as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _recorded(settings: Settings) -> dict[str, Any]:
+    """Return the options that are to be seen in result files."""
+    unusual = {
+        # Limits that are wider than the standard's.
+        "hf32": settings.hf32,
+        "golden": settings.golden if settings.golden != "own" else None,
+        "stress": settings.stress if settings.stress > 1 else None,
+        "trials": settings.trials if settings.trials > 1 else None,
+        "guard_bands": settings.guard_bands if settings.guard_bands != "on" else None,
+    }
+    given = {name: value for name, value in unusual.items() if value}
+    return {"non_compute": settings.non_compute, **given}
 
 
 def _benchmarks(

@@ -45,8 +45,21 @@ def header(session: VerifySession) -> list[str]:
         lines.append(f"tritonverify: strict: more is asked for than the standard does{changed}")
     elif _changed_limits(session):
         lines.append("tritonverify: warning: --verify-strict-limit does nothing by itself")
+    lines += [f"tritonverify: {line}" for line in _wishes(session)]
     lines += [f"tritonverify: {line}" for line in _oddities(session)]
     return lines
+
+
+def _wishes(session: VerifySession) -> list[str]:
+    """Return lines on what each case is put through beyond one run."""
+    settings, found = session.settings, []
+    if settings.stress > 1:
+        found.append(f"stress: each case runs {settings.stress} times")
+    if settings.trials > 1:
+        found.append(f"trials: each case is judged on the inputs of {settings.trials} seeds")
+    if settings.golden != "own":
+        found.append(f"golden: computed in {settings.golden}")
+    return found
 
 
 def _oddities(session: VerifySession) -> list[str]:

@@ -70,7 +70,7 @@ class Passage:
         ]
         if len(self.failures) > SHOWN_FAILURES:
             lines.append(f"    ... and {len(self.failures) - SHOWN_FAILURES} more")
-        return "\n".join([*lines, f"  {self.detail}"])
+        return errors.printable("\n".join([*lines, f"  {self.detail}"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return what a report keeps: the file's name, since its folder may mean nothing later."""

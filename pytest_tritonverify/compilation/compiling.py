@@ -6,7 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.compilation import launches, words
+from pytest_tritonverify.compilation import launches
 from pytest_tritonverify.compilation.hosts import CompilerHosts
 from pytest_tritonverify.compilation.outcomes import CompileReport, Outcome, Refusal
 from pytest_tritonverify.compilation.refusals import NOT_COMPILED
@@ -157,7 +157,7 @@ def _refusal(failure: Failure, *, late: bool) -> Refusal:
     """Say why kernels that no outcome came of were not compiled."""
     first, _, rest = failure.message.partition("\n")
     if late:
-        return Refusal(words.TIMEOUT, _OUT_OF_TIME, failure.message)
+        return Refusal(NOT_COMPILED, _OUT_OF_TIME, failure.message)
     if failure.phase == "import":
         text = f"the implementation can't be imported where kernels are compiled: {first}"
         return Refusal(NOT_COMPILED, text, rest, failure.file, failure.line)

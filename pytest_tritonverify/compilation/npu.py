@@ -27,6 +27,7 @@ _ABSENT = re.compile(r"\[ERROR\] Cannot find (hivmc[\w-]*) under \$PATH")
 _HARMLESS = re.compile(
     r"\[ERROR\] Failed to run BiShengIR pipeline|\[ERROR\] Executing: .*|\[NOTE\] .* retrying .*"
 )
+_FAILING = re.compile(r"error\s*:|\[ERROR\]|overflow|Assertion|Stack dump", re.IGNORECASE)
 # It says how much of the unified buffer a kernel takes.
 _PRINT_SIZE = "--enable-print-memory-allocated-size"
 
@@ -90,12 +91,18 @@ def reached_code_generator(said: str) -> bool:
     """
     if words.REACHED_CODE_GENERATOR in said:
         return shutil.which(_CODE_GENERATOR) is None
-    # The compiler for the 950 series has no such sentence: it looks for the code generator, and
-    # says nothing else, once everything before it has passed.
+    # The compiler for the 950 series has no such sentence: it looks for the code generator once
+    # everything before it has passed, and gives up. What it says of its passes may stand between.
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     absent = [match[1] for match in map(_ABSENT.fullmatch, lines) if match]
     others = [line for line in lines if not (_ABSENT.fullmatch(line) or _HARMLESS.fullmatch(line))]
-    return bool(absent) and not others and all(shutil.which(name) is None for name in absent)
+    after = lines[max((k for k, x in enumerate(lines) if _ABSENT.fullmatch(x)), default=0) + 1 :]
+    return (
+        bool(absent)
+        and not any(_FAILING.search(line) for line in others)
+        and all(_HARMLESS.fullmatch(line) for line in after)
+        and all(shutil.which(name) is None for name in absent)
+    )
 
 
 def figures(said: str) -> dict[str, Any]:

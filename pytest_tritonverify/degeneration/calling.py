@@ -15,6 +15,7 @@ from pytest_tritonverify.degeneration import (
     mistakes,
     tables,
     tensors,
+    texts,
 )
 from pytest_tritonverify.degeneration.arguments import Arguments
 from pytest_tritonverify.degeneration.findings import Finding
@@ -276,7 +277,7 @@ def _method(host: Host, atom: Method, arguments: Arguments, node: ast.AST) -> Va
     if isinstance(receiver, Store):
         return foreign.container_method(host, name, receiver, arguments, node)
     if isinstance(receiver, Const):
-        return foreign.text_method(host, name, receiver, arguments)
+        return texts.text_method(host, name, receiver, arguments)
     if isinstance(receiver, External):  # globals()
         return elements.item(host, receiver, arguments.get(0), node)
     if isinstance(receiver, Prepared) and receiver.how == "library":

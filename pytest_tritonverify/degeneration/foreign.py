@@ -22,7 +22,6 @@ from pytest_tritonverify.degeneration.values import (
     TENSORS,
     Atom,
     Bound,
-    Const,
     Function,
     Instance,
     Kernel,
@@ -356,44 +355,3 @@ def container_method(  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
     if name in ("_replace", "_asdict"):
         return only(receiver)
     return A_NUMBER
-
-
-def text_method(host: Host, name: str, receiver: Const, arguments: Arguments) -> Value:
-    """Call a method of a string; what is known is computed."""
-    allowed = (
-        "join",
-        "lower",
-        "upper",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "replace",
-        "format",
-        "title",
-        "removeprefix",
-        "removesuffix",
-        "decode",
-        "encode",
-        "swapcase",
-        "capitalize",
-    )
-    if name not in allowed or not isinstance(receiver.value, (str, bytes)):
-        return A_NUMBER
-    values: list[Any] = []
-    for value in arguments.values:
-        parts = [a for a in value if isinstance(a, Store)]
-        known: Any = constant_of(value)
-        if parts and name == "join":
-            fields = [constant_of(v) for v in parts[0].fields.values()]
-            if not all(fields) or parts[0].rest:
-                return A_NUMBER
-            values.append([f.value for f in fields if f])
-        elif known is None:
-            return A_NUMBER
-        else:
-            values.append(known.value)
-    try:
-        result = getattr(receiver.value, name)(*values)
-    except Exception:  # noqa: BLE001 - the file's own mistake
-        return A_NUMBER
-    return host.pool.constant(result) if len(result) < 1 << 12 else A_NUMBER

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.degeneration.values import Atom, Bound, Const, External, Method, Value
+from pytest_tritonverify.degeneration.values import (
+    A_NUMBER,
+    Atom,
+    Bound,
+    Const,
+    External,
+    Method,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# Nothing in a file depends on larger integers, and Python refuses to write out their digits.
+_MOST_BITS = 1 << 12
 
 
 class Pool:
@@ -29,6 +41,8 @@ class Pool:
 
     def constant(self, value: object) -> Value:
         """Return the value of a constant."""
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            return A_NUMBER
         # 1, 1.0 and True are equal; 0.0 and -0.0 too.
         return self.one((Const, type(value), repr(value)), lambda: Const(value))
 

@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.degeneration.arguments import Arguments
+from pytest_tritonverify.degeneration.texts import is_wide
 from pytest_tritonverify.degeneration.values import (
     A_NUMBER,
     NOTHING,
@@ -268,8 +269,9 @@ class Semantics:
         sizes = (one.value, other.value)
         if any(isinstance(v, int) and abs(v) > 1 << 64 for v in sizes):
             return A_NUMBER
-        repeated = name == "Mult" and any(isinstance(v, (str, bytes)) for v in sizes)
-        if repeated and any(isinstance(v, int) and v > _LARGE for v in sizes):
+        texts = [v for v in sizes if isinstance(v, (str, bytes))]
+        repeated = name == "Mult" and any(isinstance(v, int) and v > _LARGE for v in sizes)
+        if texts and (repeated or (name == "Mod" and is_wide(texts[0]))):
             return A_NUMBER
         try:
             result = function(one.value, other.value)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib.util
+import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +15,23 @@ import torch
 
 from pytest_tritonverify import interpreter, standin
 from pytest_tritonverify.compilation import recording
-from pytest_tritonverify.execution import launches, loading, probing, running, secrecy
+from pytest_tritonverify.execution import (
+    errors,
+    guard_bands,
+    launches,
+    loading,
+    probing,
+    running,
+    secrecy,
+    varying,
+)
 from pytest_tritonverify.execution.confinement import Confinement
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_tritonverify.execution.timing.measuring import Measurer
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
@@ -47,9 +62,13 @@ class Candidate:
             Confinement.of(request["confinement"]).enter()
         if request["guarded"]:
             secrecy.forbid_reading(Path(request["task"]))
+        self._banded = bool(request.get("guard_bands")) and not request.get("timed")
         if request["guarded"] and not request.get("timed"):
             # Fills would be part of the times.
             _poison_fresh_memory()
+        if self._banded:
+            guard_bands.install()
+        self._seconds = 0.0
         self._measurer: Measurer | None = None
         if request.get("timed"):
             from pytest_tritonverify.execution.timing.measuring import Measurer
@@ -71,11 +90,47 @@ class Candidate:
             launches.record(interpreted=self._device.interpreted)
 
     def do_run(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
-        """Run one case; the module is loaded by the first one."""
-        answer, result = running.run_case(
-            self._side(request.get("configuration")), request["case"], fd
-        )
+        """Run one case; the module is loaded by the first one.
+
+        The request's `variation` says what is other than usual: `kind` is one of the names in
+        `varying`, `seed` says more of it.
+        """
+        variation = request.get("variation") or {"kind": varying.PLAIN, "seed": 0}
+        # Other processes would run other programs at the same time.
+        ordered = variation["kind"] in (varying.SHUFFLED, varying.REVERSED)
+        side = self._side(request.get("configuration"), 1 if ordered else self._jobs)
+        side = self._varied(side, variation)
+        try:
+            answer, result = running.run_case(side, request["case"], fd)
+        except RuntimeError as error:
+            if side.bands is None or not guard_bands.is_fixed(error):
+                raise
+            # Torch can't give memory that begins in the middle of other memory another size.
+            bare = dataclasses.replace(side, bands=None)
+            answer, result = running.run_case(bare, request["case"], fd)
+            answer["unguarded"] = errors.message_of(error)
+        finally:
+            if side.bands is not None:
+                side.bands.close()
         return {**answer, **self.facts()}, result
+
+    def _varied(self, side: running.Side, variation: dict[str, Any]) -> running.Side:
+        """Return what runs with surroundings that are other than usual."""
+        kind, seed = variation["kind"], variation["seed"]
+        bands = None
+        if self._banded:
+            byte = varying.byte_of(seed) if kind == varying.MEMORY else None
+            folder = str(self._path.parent) + os.sep
+            bands = guard_bands.Bands(self._device.name, folder, byte)
+        return dataclasses.replace(side, bands=bands, around=lambda: self._surroundings(kind, seed))
+
+    @contextlib.contextmanager
+    def _surroundings(self, kind: str, seed: int) -> Iterator[None]:
+        started = time.perf_counter()
+        with varying.applied(kind, seed, self._device.name, self._seconds):
+            yield
+        if kind == varying.PLAIN:
+            self._seconds = max(self._seconds, time.perf_counter() - started)
 
     def do_measure(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Time one case; for a worker that was started to be `timed`."""
@@ -96,14 +151,15 @@ class Candidate:
         """Pack tensors of a new `ModelNew` by name."""
         return probing.ImplementationProbe(self._side(), self._path).fetch(request, fd)
 
-    def _side(self, configuration: Any = None) -> running.Side:
+    def _side(self, configuration: Any = None, jobs: int | None = None) -> running.Side:
         """Return what runs, in surroundings that know nothing of an earlier run.
 
         Args:
             configuration: what autotuned kernels are to run, as `autotune.select` takes it.
+            jobs: processes that a launch may use on the interpreter, if not what was asked for.
         """
         if self._device.interpreted:
-            interpreter.prepare(masked_lanes=self._masked_lanes, jobs=self._jobs)
+            interpreter.prepare(masked_lanes=self._masked_lanes, jobs=jobs or self._jobs)
             autotune.select(configuration)
         elif configuration is not None:
             autotune.select(configuration)

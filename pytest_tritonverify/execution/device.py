@@ -28,11 +28,11 @@ class Device(ABC):
     def load(self) -> None:  # noqa: B027 - torch itself may have all that is needed
         """Import what torch needs for this device, before any user code runs."""
 
-    def seed(self) -> None:
-        """Seed torch's generators on the CPU and on this device with 0."""
+    def seed(self, seed: int = SEED) -> None:
+        """Seed torch's generators on the CPU and on this device."""
         import torch
 
-        torch.manual_seed(SEED)
+        torch.manual_seed(seed)
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

@@ -38,13 +38,13 @@ class Npu(Device):
         """
         import torch_npu  # noqa: F401 - for its side effects
 
-    def seed(self) -> None:
-        """Seed torch's generators on the CPU and on all NPUs with 0."""
+    def seed(self, seed: int = SEED) -> None:
+        """Seed torch's generators on the CPU and on all NPUs."""
         import torch
         import torch_npu
 
-        torch.manual_seed(SEED)
-        torch_npu.npu.manual_seed_all(SEED)
+        torch.manual_seed(seed)
+        torch_npu.npu.manual_seed_all(seed)
 
     def facts(self) -> dict[str, Any]:
         """Open the device, and ask Triton whether it is its own, too."""

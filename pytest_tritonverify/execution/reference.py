@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import standin
 from pytest_tritonverify.execution import describing, errors, loading, probing, running, tensors
-from pytest_tritonverify.execution.devices import DEVICES
+from pytest_tritonverify.execution.devices import DEVICES, SEED
 from pytest_tritonverify.execution.task import Arguments, Task, seeded_groups
 
 if TYPE_CHECKING:
     from pytest_tritonverify.execution.timing.measuring import Measurer
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
+
+
+# Inputs of other seeds that are kept rather than made again for each case.
+_MOST_KEPT = 1 << 30
 
 
 def create(request: Message, phase: Phase) -> Reference:
@@ -33,23 +37,44 @@ class Reference:
         self._phase = phase
         self._task: Task | None = None
         self._groups: list[Arguments] = []
+        # Those of other seeds.
+        self._further: dict[int, list[Arguments]] = {}
+        self._kept_bytes = 0
         self._prober: probing.ReferenceProbe | None = None
         self._measurer: Measurer | None = None
         self._timed_task: Task | None = None
         self.user_files = (str(self._path.parent),)
 
     def do_inputs(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int]:
-        """Pack the inputs and the constructor arguments of case `case_idx`."""
+        """Pack the inputs and the constructor arguments of case `case_idx`.
+
+        The request's `seed` is that of the inputs; the models' stays 0.
+        """
         import torch
 
         with torch.no_grad(), loading.working_in(self._path.parent):
             task = self._loaded()
-            group = self._group(request["case_idx"])
+            groups = self._groups_from(request.get("seed", SEED))
+            group = self._group(request["case_idx"], groups)
             self._device.seed()
-            init = task.init_arguments(request["case_idx"], len(self._groups))
+            init = task.init_arguments(request["case_idx"], len(groups))
         case, fd = running.pack_case(group, init)
         described = [describing.describe(value) for value in group.values()]
-        return {"case": case, "input_desc": described, "total": len(self._groups)}, fd
+        return {"case": case, "input_desc": described, "total": len(groups)}, fd
+
+    def _groups_from(self, seed: int) -> list[Arguments]:
+        """Return the inputs of all cases from a seed; those of small tasks are kept."""
+        if seed == SEED:
+            return self._groups
+        if seed not in self._further:
+            self._phase.enter("inputs")
+            made = seeded_groups(self._loaded(), self._device, seed)
+            size = _bytes_of(made)
+            if self._kept_bytes + size > _MOST_KEPT:
+                return made
+            self._further[seed] = made
+            self._kept_bytes += size
+        return self._further[seed]
 
     def do_variant(self, request: Message, _fd: int | None) -> tuple[dict[str, Any], int | None]:
         """Pack case `case_idx` with other values of the same kind, chosen by `seed`.
@@ -208,16 +233,22 @@ class Reference:
             self._task = task
         return self._task
 
-    def _group(self, case_idx: int) -> Arguments:
-        if case_idx > len(self._groups):
+    def _group(self, case_idx: int, groups: list[Arguments] | None = None) -> Arguments:
+        groups = self._groups if groups is None else groups
+        if case_idx > len(groups):
             raise LookupError(
-                f"{self._path.name} made {len(self._groups)} input groups in this run but had more "
+                f"{self._path.name} made {len(groups)} input groups in this run but had more "
                 f"when its cases were listed (case {case_idx} is missing)"
             )
-        return self._groups[case_idx - 1]
+        return groups[case_idx - 1]
 
 
 def _call_of(case: Message, fd: int) -> Arguments:
     """Return the call of a packed case, in memory of its own."""
     tree = tensors.unpack(case["call"], fd)
     return Arguments(tuple(tree["args"]), dict(tree["kwargs"]))
+
+
+def _bytes_of(groups: list[Arguments]) -> int:
+    leaves = (leaf for group in groups for leaf in running.tensor_leaves(group.values(), ""))
+    return sum(tensor.numel() * tensor.element_size() for _, tensor in leaves)

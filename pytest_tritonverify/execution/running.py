@@ -14,9 +14,11 @@ from pytest_tritonverify.execution import errors, tensors
 from pytest_tritonverify.execution.task import Arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from pytest_tritonverify.execution.devices import Device
+    from pytest_tritonverify.execution.guard_bands import Bands
     from pytest_tritonverify.execution.precise import Lift
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker import Phase
@@ -35,6 +37,8 @@ class Side:
         device: the session's device, whose generators are seeded too.
         phase: where to report progress.
         lift: runs the model in another precision than its own, where it is given.
+        bands: guard the inputs and fresh memory, where they are given.
+        around: surrounds the forward.
     """
 
     model_class: Any
@@ -42,6 +46,8 @@ class Side:
     device: Device
     phase: Phase
     lift: Lift | None = None
+    bands: Bands | None = None
+    around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
 
 def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any], int]:
@@ -54,8 +60,8 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
 
     Returns:
         The packed `outputs` and `changed` (the tensor inputs that the forward changed, by
-        path), `views`, the paths of outputs that are memory of an input which was left alone, and
-        the descriptor of their memory file.
+        path), `views`, the paths of outputs that are memory of an input which was left alone, with
+        the `breaches` of guard bands where there are some, and the descriptor of their memory file.
     """
     try:
         call, outputs = _attempt(side, case, fd, differentiable=False)
@@ -66,6 +72,7 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
         call, outputs = _attempt(side, case, fd, differentiable=True)
     side.place.synchronize()
     side.phase.enter("transfer")
+    breaches = _breaches(side.bands, call, outputs)
     pristine = _call(side, tensors.unpack(case["call"], fd))
     changed = changed_inputs(pristine, call)
     views = _views(call, changed, outputs)
@@ -73,7 +80,20 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     del call, outputs, changed
     gc.collect()
     side.place.release()
-    return {"result": packed.spec, "views": views}, packed.fd
+    return {"result": packed.spec, "views": views, **breaches}, packed.fd
+
+
+def _breaches(bands: Bands | None, call: Arguments, outputs: object) -> dict[str, Any]:
+    if bands is None:
+        return {}
+    named = (*tensor_leaves(call.keyed(), "input"), *tensor_leaves(outputs, "output"))
+    try:
+        return {"breaches": bands.found(named), "unguarded": bands.problem}
+    except RuntimeError as error:
+        # The forward is over, and what it launched has ended well: this is the bands' own trouble.
+        return {"breaches": [], "unguarded": errors.message_of(error)}
+    finally:
+        bands.close()
 
 
 def _attempt(
@@ -81,7 +101,8 @@ def _attempt(
 ) -> tuple[Arguments, object]:
     """Return the inputs as the forward left them, and its outputs."""
     side.phase.enter("inputs")
-    call = _call(side, tensors.unpack(case["call"], fd, side.place.name))
+    move = side.bands.moved if side.bands is not None else None
+    call = _call(side, tensors.unpack(case["call"], fd, side.place.name, move))
     init = _arguments(tensors.unpack(case["init"], fd))
     side.phase.enter("build")
     side.device.seed()
@@ -94,7 +115,8 @@ def _attempt(
     run = model if callable(model) else model.forward
     side.device.seed()
     precision = side.lift.forward() if side.lift is not None else contextlib.nullcontext()
-    with torch.set_grad_enabled(differentiable), precision:
+    guarded = side.bands.active() if side.bands is not None else contextlib.nullcontext()
+    with torch.set_grad_enabled(differentiable), precision, guarded, side.around():
         return call, run(*call.args, **(call.kwargs or {}))
 
 

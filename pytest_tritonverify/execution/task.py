@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import case_file
 from pytest_tritonverify.execution import loading, task_faults
+from pytest_tritonverify.execution.device import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,7 +191,7 @@ def _unnested(arguments: Arguments) -> Arguments | None:
     return None
 
 
-def seeded_groups(task: Task, device: Device) -> list[Arguments]:
-    """Make all inputs once, from seed 0."""
-    device.seed()
+def seeded_groups(task: Task, device: Device, seed: int = SEED) -> list[Arguments]:
+    """Make all inputs once, from a seed."""
+    device.seed(seed)
     return task.input_groups()

@@ -18,11 +18,20 @@ from pytest_tritonverify.execution.unpacking import (
     ALIGNMENT,
     MAX_DEPTH,
     Node,
+    require_own_memory,
     storage_bytes,
     unpack,
 )
 
-__all__ = ["Node", "Packed", "UnsupportedValueError", "pack", "storage_bytes", "unpack"]
+__all__ = [
+    "Node",
+    "Packed",
+    "UnsupportedValueError",
+    "pack",
+    "require_own_memory",
+    "storage_bytes",
+    "unpack",
+]
 
 _WRITE_CHUNK = 1 << 30
 
@@ -54,8 +63,8 @@ def pack(tree: object, *, keep_layout: bool) -> Packed:
     Args:
         tree: tensors, numbers, strings, None, torch dtypes and the like, nested in lists,
             tuples, named tuples, dicts, sets and dataclasses.
-        keep_layout: keep strides, offsets and aliasing (inputs). Otherwise a tensor that
-            shows only part of its storage is made contiguous first (outputs).
+        keep_layout: keep strides, offsets and aliasing (inputs). Otherwise a tensor that does not
+            show its storage as a whole, each element once, is made contiguous first (outputs).
 
     Raises:
         UnsupportedValueError: something in the tree has no plain form.
@@ -150,7 +159,8 @@ class _Writer:
         if not self.keep_layout:
             # By the tensor, not by its storage: a device may have layouts of its own.
             tensor = tensor.resolve_conj().resolve_neg().cpu()
-            if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
+            if tensor.untyped_storage().nbytes() != tensor.numel() * tensor.element_size():
+                # Larger: most of it is nobody's business. Smaller: its elements share memory.
                 tensor = tensor.contiguous().clone()
         return {
             "k": "tensor",

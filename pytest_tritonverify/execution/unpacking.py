@@ -14,11 +14,14 @@ import os
 import re
 import warnings
 from collections import namedtuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from pytest_tritonverify.execution import errors, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ALIGNMENT = 64
 MAX_DEPTH = 64
@@ -27,6 +30,9 @@ _MAX_DIMS = 64
 _MAX_REASON = 500
 # What reading a wrong description raises, in Python or in torch.
 _WRONG = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+# The imaginary part of a conjugate is a negated view; other dtypes have none.
+_NEGATED = (torch.float16, torch.float32, torch.float64)
 
 Node = dict[str, Any]
 
@@ -46,13 +52,20 @@ _NAMES = {
 }
 
 
-def unpack(spec: Node, fd: int | None, device: str = "cpu") -> Any:
+def unpack(
+    spec: Node,
+    fd: int | None,
+    device: str = "cpu",
+    move: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> Any:
     """Rebuild a packed tree on a private copy of its memory.
 
     Args:
         spec: what `tensors.pack` described.
         fd: the sealed memory file. It is only mapped: the caller still closes it.
         device: where the tensors are put; aliasing and strides are kept there too.
+        move: puts a contiguous tensor of the CPU there, at the place that it chooses; it may raise
+            NotImplementedError for rare types. Default: torch's own way.
 
     Raises:
         wire.WireError: the description is wrong or doesn't fit the memory file.
@@ -61,7 +74,7 @@ def unpack(spec: Node, fd: int | None, device: str = "cpu") -> Any:
         with warnings.catch_warnings():
             # Torch warns of experimental dtypes, which a user's filters may turn into errors.
             warnings.simplefilter("ignore")
-            reader = _Reader(spec["segments"], fd, device)
+            reader = _Reader(spec["segments"], fd, device, move)
             return reader.value(spec["tree"], 0)
     except (wire.WireError, *_WRONG) as error:
         reason = str(error) if isinstance(error, wire.WireError) else repr(error)
@@ -80,8 +93,15 @@ def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
 
 
 class _Reader:
-    def __init__(self, segments: list[list[int]], fd: int | None, device: str) -> None:
+    def __init__(
+        self,
+        segments: list[list[int]],
+        fd: int | None,
+        device: str,
+        move: Callable[[torch.Tensor], torch.Tensor] | None,
+    ) -> None:
         self._device = device
+        self._move = move or (lambda tensor: tensor.to(device))
         self._storages: list[torch.UntypedStorage] = []
         # By segment: the first tensor that was put on the device, which shows all of its storage.
         self._placed: dict[int, torch.Tensor] = {}
@@ -131,6 +151,8 @@ class _Reader:
         if node["conj"]:
             tensor = tensor.conj()
         if node["neg"]:
+            if not (tensor.is_complex() or tensor.dtype in _NEGATED):
+                raise wire.WireError(f"a tensor of {tensor.dtype} is said to be negated")
             tensor = torch._neg_view(tensor)  # noqa: SLF001 - the only maker of such views
         if node["grad"]:
             tensor.requires_grad_()
@@ -166,10 +188,12 @@ class _Reader:
             if not offset and geometry == (tensor.dtype, shape, stride):
                 return made
         placed = self._placed[segment]
+        # Where it does not begin where its storage does.
+        ahead = placed.storage_offset() * placed.element_size() // tensor.element_size()
         if placed.dtype == tensor.dtype:
-            return placed.as_strided(shape, stride, offset)
+            return placed.as_strided(shape, stride, ahead + offset)
         other = torch.empty(0, dtype=tensor.dtype, device=self._device)
-        return other.set_(placed.untyped_storage(), offset, shape, stride)
+        return other.set_(placed.untyped_storage(), ahead + offset, shape, stride)
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a tensor on the device that shows all of the storage which a tensor shows."""
@@ -180,8 +204,21 @@ class _Reader:
             flat = tensor if whole else torch.empty(0, dtype=tensor.dtype).set_(storage)
             # Torch can't copy its rarest types.
             with contextlib.suppress(NotImplementedError):
-                return flat.to(self._device)
-        return storage_bytes(storage).to(self._device)
+                return self._move(flat)
+        return self._move(storage_bytes(storage))
+
+
+def require_own_memory(tensor: torch.Tensor) -> None:
+    """Refuse a tensor that has less memory than elements: a few bytes could claim to be terabytes.
+
+    What `tensors.pack` writes without layouts is never so.
+
+    Raises:
+        wire.WireError: it is one.
+    """
+    claimed, held = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if claimed > held:
+        raise wire.WireError(f"a tensor claims {claimed} bytes and has {held}")
 
 
 def natural(value: object) -> int:

@@ -55,6 +55,7 @@ class _Registry:
         program: the place of the present program in its launch, from 0.
         turns: how often each load of the present program had such lanes.
         padded: how many loads that promise zeros are under way.
+        shift: how many patterns are skipped.
     """
 
     mode: Mode = "zero"
@@ -64,6 +65,7 @@ class _Registry:
     program: int = 0
     turns: dict[tuple[str, int], int] = field(default_factory=dict)
     padded: int = 0
+    shift: int = 0
 
 
 _registry = _Registry()
@@ -77,6 +79,11 @@ def mode() -> Mode:
 def choose(mode: Mode) -> None:
     """Fill undefined lanes with zeros, as Triton does, or with poison."""
     _registry.mode = mode
+
+
+def shift(patterns: int) -> None:
+    """Skip a number of patterns, so that each lane meets others than it did before."""
+    _registry.shift = patterns
 
 
 def reset() -> None:
@@ -197,7 +204,7 @@ def _fill(interpreter: Any, ptrs: Any, mask: Any, inner: tuple[str, ...]) -> Any
     block = np.zeros(ptrs.data.shape, dtype)
     # Starting elsewhere each time lets a kernel with one such lane a program meet all of them.
     # Not counted across programs: whichever process runs a program, it meets the same patterns.
-    start = _registry.launches + _registry.program + turn
+    start = _registry.launches + _registry.program + turn + _registry.shift
     block[undefined] = patterns[(np.arange(count) + start) % len(patterns)]
     return interpreter.TensorHandle(block, pointee)
 

@@ -154,7 +154,7 @@ class Probe:
         """Fetch tensors by name; those that a forward made come from a model that has run."""
         import torch
 
-        from pytest_tritonverify.execution import tensors
+        from pytest_tritonverify.execution import running, tensors
 
         fetched: dict[str, Any] = {}
         for run in (False, True):
@@ -168,6 +168,8 @@ class Probe:
                     continue
                 require_sealed(answer.fd)
                 values = tensors.unpack(answer.message["tensors"], answer.fd)
+                for _, tensor in running.tensor_leaves(values, ""):
+                    tensors.require_own_memory(tensor)
             except (Failure, WireError, KeyError):
                 continue
             if isinstance(values, dict):

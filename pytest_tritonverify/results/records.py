@@ -21,6 +21,8 @@ NOT_RUN = "NotRun"
 TIMEOUT = "VerifyTimeout"
 CRASH = "WorkerCrash"
 NOT_OBSERVED = "NotObserved"
+FLAKY = "FlakyCase"
+NONDETERMINISM = "NonDeterminism"
 SOURCE_CHANGED = "SourceChanged"
 FALLBACK = "PyTorchFallback"
 
@@ -58,6 +60,9 @@ class CaseRecord:
         configurations: what ran of autotuned kernels.
         standin: the `kind` of device that was stood in for, and what was `used` of it.
         flaky: it failed before it passed.
+        golden_precision: what the golden was computed in: "own" is the reference's own precision.
+        stress: how often and how much repeated runs failed and differed; None without any.
+        trials: how often the case failed on inputs from other seeds; None without any.
     """
 
     case_idx: int
@@ -79,6 +84,9 @@ class CaseRecord:
     configurations: list[Json] = field(default_factory=list)
     standin: dict[str, Json] | None = None
     flaky: bool = False
+    golden_precision: str | None = None
+    stress: dict[str, Json] | None = None
+    trials: dict[str, Json] | None = None
 
     @property
     def passed(self) -> bool:

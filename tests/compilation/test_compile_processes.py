@@ -187,7 +187,7 @@ def test_a_module_that_hangs_is_ended_with_the_pairs_time(
     pair = write(tmp_path, "import time; time.sleep(600)")
     found = refusals(compiled(foreign, pair, "kernel", patience=1.0))
     assert found["kernel"] == (
-        "timeout",
+        "not_compiled",
         "the time that the pair may take is used up (--verify-timeout)",
     )
 

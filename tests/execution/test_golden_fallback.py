@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from pytest_tritonverify.execution import tensors
-from pytest_tritonverify.execution.devices import DEVICES, Device
+from pytest_tritonverify.execution.devices import DEVICES, SEED, Device
 from pytest_tritonverify.execution.reference import Reference
 from pytest_tritonverify.execution.worker import Phase
 
@@ -53,7 +53,7 @@ class Accelerator(Device):
     def facts(self) -> dict[str, Any]:
         return {"available": True}
 
-    def seed(self) -> None:
+    def seed(self, seed: int = SEED) -> None:
         self.done.append("seed")
         super().seed()
 

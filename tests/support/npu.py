@@ -66,9 +66,17 @@ class Server:
         found: dict[str, Any] = process.result(time.monotonic() + PATIENCE, "").message["facts"]
         return found
 
-    def verdicts(self, pair: Pair, cases: int = 1, **variables: str) -> list[CaseRecord]:
+    def verdicts(
+        self,
+        pair: Pair,
+        cases: int = 1,
+        *,
+        guard_bands: str = "on",
+        stress: int = 1,
+        **variables: str,
+    ) -> list[CaseRecord]:
         """Judge the first cases of a pair, all that it has, in order."""
-        settings = Settings(device="npu", timeout=PATIENCE)
+        settings = Settings(device="npu", timeout=PATIENCE, guard_bands=guard_bands, stress=stress)
         spawn = partial(self._spawn, variables=variables)
         judge = PairJudge(PairProcesses(pair, settings, "npu", spawn))
         self._open += [judge.reference, judge]

@@ -37,6 +37,10 @@ UNSET_INI: dict[str, Any] = {
     "verify_cache_ab": False,
     "verify_hf32": False,
     "verify_github_summary": "",
+    "verify_golden": "",
+    "verify_stress": "",
+    "verify_trials": "",
+    "verify_guard_bands": "",
 }
 
 
@@ -182,3 +186,17 @@ def test_the_page_of_a_step_is_written_where_there_is_one(
     assert load(tmp_path, ini={"verify_github_summary": "off"}).github_summary is None
     with pytest.raises(SettingsError, match="none of auto, on, off"):
         load(tmp_path, ini={"verify_github_summary": "perhaps"})
+
+
+def test_numbers_of_runs(tmp_path: Path) -> None:
+    assert (load(tmp_path).stress, load(tmp_path).trials) == (1, 1)
+    found = load(tmp_path, {"verify_stress": "50", "verify_trials": "3"}, {"verify_stress": "7"})
+    assert (found.stress, found.trials) == (50, 3)
+    assert load(tmp_path, ini={"verify_stress": "7"}).stress == 7
+    for value in ("0", "-1", "10001", "1.5"):
+        with pytest.raises(SettingsError, match="--verify-trials"):
+            load(tmp_path, {"verify_trials": value})
+    with pytest.raises(SettingsError, match=r"'examples' is no whole number.*--verify-stress=50"):
+        load(tmp_path, {"verify_stress": "examples"})
+    with pytest.raises(SettingsError, match="verify_golden: 'float16' is none of own, float64"):
+        load(tmp_path, {"verify_golden": "float16"})
