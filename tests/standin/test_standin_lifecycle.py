@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import textwrap
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -34,25 +35,54 @@ def seen():
     found["driver"] = id(vars(triton.runtime.driver).get("_active"))
     return found
 
-before = seen()
+import os, traceback
+for line in sys.stdin:
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        sys.stdout = os.fdopen(tell, "w")
+        before = seen()
+        try:
+            exec(json.loads(line))
+        except BaseException:
+            print(json.dumps({"error": traceback.format_exc()}))
+        sys.stdout.flush()
+        os._exit(0)
+    os.close(tell)
+    with os.fdopen(told) as answer:
+        sys.stdout.write(answer.read())
+    sys.stdout.flush()
+    os.wait()
 """
+# Lines of code are run in processes that are forked from one that has imported all of it.
+Run: TypeAlias = Callable[[str], Any]
 
 
-def run(lines: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-c", SEEN + textwrap.dedent(lines)],
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SEEN],
         env={**os.environ, "TRITON_INTERPRET": "1"},
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ask, answers = process.stdin, process.stdout
+
+        def told(lines: str) -> Any:
+            ask.write(json.dumps(textwrap.dedent(lines)) + "\n")
+            ask.flush()
+            answer = json.loads(answers.readline())
+            assert not isinstance(answer, dict), answer["error"]
+            return answer
+
+        yield told
+        ask.close()
 
 
 @pytest.mark.parametrize("kind", ["cuda", "npu"])
-def test_everything_is_taken_back(kind: str) -> None:
+def test_everything_is_taken_back(run: Run, kind: str) -> None:
     changed, during, device, imported = run(
         f"""
         standin.install({kind!r})
@@ -73,7 +103,7 @@ def test_everything_is_taken_back(kind: str) -> None:
     assert imported == []
 
 
-def test_off_changes_nothing() -> None:
+def test_off_changes_nothing(run: Run) -> None:
     same, kind, used = run(
         """
         standin.install("off")
@@ -85,7 +115,7 @@ def test_off_changes_nothing() -> None:
     assert used == []
 
 
-def test_a_kind_is_installed_once_and_excludes_others() -> None:
+def test_a_kind_is_installed_once_and_excludes_others(run: Run) -> None:
     same, kind, errors = run(
         """
         standin.install("cuda")
@@ -108,7 +138,7 @@ def test_a_kind_is_installed_once_and_excludes_others() -> None:
     ]
 
 
-def test_what_libraries_ask_is_not_what_code_asks() -> None:
+def test_what_libraries_ask_is_not_what_code_asks(run: Run) -> None:
     used, asked = run(
         """
         standin.install("cuda")
@@ -124,7 +154,7 @@ def test_what_libraries_ask_is_not_what_code_asks() -> None:
     assert asked == ["torch.cuda"]
 
 
-def test_fake_tensors_are_made_for_the_device() -> None:
+def test_fake_tensors_are_made_for_the_device(run: Run) -> None:
     shape = run(
         """
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -137,7 +167,7 @@ def test_fake_tensors_are_made_for_the_device() -> None:
     assert shape == [100_000, 100_000]
 
 
-def test_addresses_that_are_used_again_are_not_mistaken() -> None:
+def test_addresses_that_are_used_again_are_not_mistaken(run: Run) -> None:
     wrong = run(
         """
         standin.install("cuda")
@@ -153,7 +183,7 @@ def test_addresses_that_are_used_again_are_not_mistaken() -> None:
     assert wrong == 0
 
 
-def test_memory_of_the_host_is_forgotten_with_its_tensors() -> None:
+def test_memory_of_the_host_is_forgotten_with_its_tensors(run: Run) -> None:
     known = run(
         """
         from pytest_tritonverify.standin.host_memory import HostMemory
