@@ -33,7 +33,10 @@ _MOST_TIMES, _MOST_CLAIMED = 16, 1 << 30
 _WRONG = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 # The imaginary part of a conjugate is a negated view; other dtypes have none.
-_NEGATED = (torch.float16, torch.float32, torch.float64)
+_NEGATED = (
+    *(torch.bfloat16, torch.float16, torch.float32, torch.float64),
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+)
 
 Node = dict[str, Any]
 
