@@ -75,7 +75,8 @@ class ModelNew(torch.nn.Module):
 
 def test_inputs_keep_everything(npu: Server, tmp_path: Path) -> None:
     pair = write_pair(tmp_path, TASK, KERNEL + MODEL)
-    (record,) = npu.verdicts(pair)
+    # Between guard bands they begin in the middle of other memory on an NPU.
+    (record,) = npu.verdicts(pair, guard_bands="off")
     assert record.passed, record.error_msg
     assert record.warnings == []
 
