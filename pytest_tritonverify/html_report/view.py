@@ -343,7 +343,7 @@ def _warnings(pairs: Sequence[Pair]) -> tuple[tuple[str, int, str], ...]:
     counts: Counter[str] = Counter()
     messages: dict[str, str] = {}
     for pair in pairs:
-        for code in {code for code, _, _ in pair.warnings}:
+        for code in dict.fromkeys(code for code, _, _ in pair.warnings):
             counts[code] += 1
         for code, message, _ in pair.warnings:
             messages.setdefault(code, text.shown(message, 300))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_tritonverify.execution import confinement, landlock
 from tests.support.living import is_alive
-from tests.support.workers import attack, expect_gone
+from tests.support.workers import PATIENCE, attack, expect_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,7 +210,10 @@ def test_what_a_process_leaves_goes_with_it(bench: Bench, folder: Path) -> None:
     assert os.listdir(scratch) == ["note"]  # noqa: PTH208 - names are all that matters
     worker.kill()
     expect_gone(worker.pid)
-    assert not os.path.exists(scratch)  # noqa: PTH110 - as above
+    deadline = time.monotonic() + PATIENCE / 2
+    while os.path.exists(scratch):  # noqa: PTH110 - as above
+        assert time.monotonic() < deadline, f"still there: {scratch}"
+        time.sleep(0.01)
 
 
 def test_everything_but_what_is_closed_is_found(tmp_path: Path) -> None:
