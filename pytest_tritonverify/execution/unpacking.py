@@ -206,6 +206,9 @@ class _Reader:
         if not left:
             whole = tensor.is_contiguous() and tensor.numel() == count
             flat = tensor if whole else torch.empty(0, dtype=tensor.dtype).set_(storage)
+            if flat.dtype == torch.bool:
+                # Its copies are 0 and 1, whatever the bytes were.
+                return self._move(flat.view(torch.uint8)).view(torch.bool)
             # Torch can't copy its rarest types.
             with contextlib.suppress(NotImplementedError):
                 return self._move(flat)

@@ -52,8 +52,9 @@ def test_tensors_share_memory_exactly_where_they_did(place: str, tree: Any) -> N
     assert sharing(before) == sharing(after)
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("dtype", trees.DTYPES, ids=str)
-def test_every_dtype_keeps_its_bits(dtype: torch.dtype) -> None:
+def test_every_dtype_keeps_its_bits(dtype: torch.dtype, place: str) -> None:
     storage = torch.arange(256, dtype=torch.uint8).untyped_storage()
     tensor = torch.empty(0, dtype=dtype)
     count = 256 // tensor.element_size()
@@ -61,9 +62,9 @@ def test_every_dtype_keeps_its_bits(dtype: torch.dtype) -> None:
     scalar = torch.empty(0, dtype=dtype).set_(storage, 3, [], [])
     empty = torch.empty((0, 3), dtype=dtype)
     for keep_layout in (True, False):
-        found = _journey([tensor, empty], keep_layout=keep_layout)
+        found = _journey([tensor, empty], place, keep_layout=keep_layout)
         assert trees.canonical([tensor, empty]) == trees.canonical(found)
-    assert trees.canonical(scalar) == trees.canonical(_journey(scalar))
+    assert trees.canonical(scalar) == trees.canonical(_journey(scalar, place))
 
 
 _VALUE = torch.arange(6.0).reshape(2, 3)
