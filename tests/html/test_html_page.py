@@ -236,9 +236,9 @@ def test_what_was_only_measured_is_not_said_to_have_passed() -> None:
 
 
 def test_pairs_of_one_name_are_told_apart_by_their_places() -> None:
-    places = ("/work/op/iter_0/verify_result.json", "/work/op/iter_1/verify_result.json")
+    places = ("/ops/op/iter_0/verify_result.json", "/ops/op/iter_1/verify_result.json")
     found = [dataclasses.replace(judged(workdirs.record(1)), place=place) for place in places]
-    other = dataclasses.replace(judged(workdirs.record(1), op="other"), place="/work/op/x.json")
+    other = dataclasses.replace(judged(workdirs.record(1), op="other"), place="/ops/op/x.json")
     shown = Reader(page.html([*found, other]))
     apart = [a for a in shown.all("bdi") if a.get("class") == "apart"]
     assert len(apart) == 2
