@@ -53,14 +53,10 @@ class Reference:
         import torch
 
         with torch.no_grad(), loading.working_in(self._path.parent):
-            task = self._loaded()
-            groups = self._groups_from(request.get("seed", SEED))
-            group = self._group(request["case_idx"], groups)
-            self._device.seed()
-            init = task.init_arguments(request["case_idx"], len(groups))
+            group, init, total = self._case(request["case_idx"], request.get("seed", SEED))
         case, fd = running.pack_case(group, init)
         described = [describing.describe(value) for value in group.values()]
-        return {"case": case, "input_desc": described, "total": len(groups)}, fd
+        return {"case": case, "input_desc": described, "total": total}, fd
 
     def _groups_from(self, seed: int) -> list[Arguments]:
         """Return the inputs of all cases from a seed; those of small tasks are kept."""
@@ -87,10 +83,7 @@ class Reference:
         from pytest_tritonverify.observing import variation
 
         with torch.no_grad(), loading.working_in(self._path.parent):
-            task = self._loaded()
-            group = self._group(request["case_idx"])
-            self._device.seed()
-            init = task.init_arguments(request["case_idx"], len(self._groups))
+            group, init, _ = self._case(request["case_idx"])
         packed, fd = running.pack_case(group, init)
         try:
             copy = _call_of(packed, fd)
@@ -111,9 +104,7 @@ class Reference:
 
         with torch.no_grad(), loading.working_in(self._path.parent):
             task = self._loaded()
-            group = self._group(request["case_idx"])
-            self._device.seed()
-            init = task.init_arguments(request["case_idx"], len(self._groups))
+            group, init, _ = self._case(request["case_idx"])
             packed, fd = running.pack_case(group, init)
             try:
                 first, second = _call_of(packed, fd), _call_of(packed, fd)
@@ -141,13 +132,10 @@ class Reference:
         from pytest_tritonverify.execution.timing import packing
 
         with torch.no_grad(), loading.working_in(self._path.parent):
-            task = self._loaded()
-            group = self._group(request["case_idx"])
-            self._device.seed()
-            init = task.init_arguments(request["case_idx"], len(self._groups))
+            group, init, total = self._case(request["case_idx"])
             packed, fd = packing.pack_sets(group, init, request["wanted"])
         described = [describing.describe(value) for value in group.values()]
-        return {**packed, "input_desc": described, "total": len(self._groups)}, fd
+        return {**packed, "input_desc": described, "total": total}, fd
 
     def do_measure(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Time `Model` on the device; for a worker of its own, which makes no inputs."""
@@ -233,8 +221,15 @@ class Reference:
             self._task = task
         return self._task
 
-    def _group(self, case_idx: int, groups: list[Arguments] | None = None) -> Arguments:
-        groups = self._groups if groups is None else groups
+    def _case(self, case_idx: int, seed: int = SEED) -> tuple[Arguments, Arguments, int]:
+        """Return a case's inputs, its constructor arguments, and how many cases there are."""
+        task = self._loaded()
+        groups = self._groups_from(seed)
+        group = self._group(case_idx, groups)
+        self._device.seed()
+        return group, task.init_arguments(case_idx, len(groups)), len(groups)
+
+    def _group(self, case_idx: int, groups: list[Arguments]) -> Arguments:
         if case_idx > len(groups):
             raise LookupError(
                 f"{self._path.name} made {len(groups)} input groups in this run but had more "
