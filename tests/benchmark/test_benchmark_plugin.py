@@ -1,4 +1,4 @@
-"""Benchmarks under pytest and by the drop-in command, on the CPU."""
+"""Benchmarks under pytest and by the drop-in command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from pytest_tritonverify import cli
 from pytest_tritonverify.benchmark import perf_file
+from tests.support.device import DEVICE
 from tests.support.measurements import TOP_LEVEL
 from tests.support.pairs import WRONG, WrittenPair, case_names, write_pair
 
@@ -28,6 +29,8 @@ if not hasattr(ModelNew, "first"):
     ModelNew.first = x.clone()
 x = ModelNew.first
 """
+
+METHOD = {"cpu": "cpu_wall_clock", "npu": "npu_profiler"}[DEVICE]
 
 
 def bench_name(case: int) -> str:
@@ -63,12 +66,12 @@ def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     assert run.code == 0, run.out
     assert list(run.by_name) == [*case_names(2), *bench_names(2)]
     content = report(pair)
-    assert content["environment"]["device"]["backend"] == "cpu"
+    assert content["environment"]["device"].get("backend", "npu") == DEVICE
     assert content["sources"] == pair.result()["sources"]
     assert list(content)[:15] == TOP_LEVEL
     assert (content["warmup"], content["repeats"], content["total_cases"]) == (1, 4, 2)
     for shape in content["per_shape_results"]:
-        assert shape["implementation"]["method"] == "cpu_wall_clock"
+        assert shape["implementation"]["method"] == METHOD
         assert shape["implementation"]["samples"]["count"] == 4
         expected = shape["framework"]["avg_latency_ms"] / shape["implementation"]["avg_latency_ms"]
         assert shape["speedup_vs_torch"] == pytest.approx(expected)
@@ -76,7 +79,7 @@ def test_runs_verify_first_and_measure_then(runner: Runner) -> None:
     assert "geometric mean over 2 of 2 cases" in run.out
     assert "report: ops/perf_result.json" in run.out
     assert not list(pair.folder.glob("*.journal.jsonl"))
-    (saved,) = (runner.path / ".verify_benchmarks").glob("cpu-*/0001_base/ops/*.json")
+    (saved,) = (runner.path / ".verify_benchmarks").glob(f"{DEVICE}-*/0001_base/ops/*.json")
     assert json.loads(saved.read_text()) == content
 
     # The files have all that the run's own page shows.
@@ -195,7 +198,7 @@ def test_xdist_and_random_order_measure_what_they_have_verified(runner: Runner) 
     content = report(pair)
     assert content["passed_cases"] == 2
     assert [warning["code"] for warning in content["warnings"] if "pytest-xdist" in str(warning)]
-    assert content["frequency"]["backend"] == "cpu"
+    assert content["frequency"]["backend"] == DEVICE
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ class Kernel:
         name, kind: `Name` and `Type` of the profiler's table.
         start, took: microseconds.
         programs: its blocks.
+        step: of the profiler, where it has steps.
     """
 
     name: str
@@ -37,28 +38,25 @@ class Kernel:
     start: float
     took: float
     programs: int = 1
+    step: int | None = None
 
 
 kernels: list[Kernel] = []
-_watching: list[bool] = []
+# The steps in which kernels are taken note of: the present one, or none.
+_watched: list[int | None] = []
 
 
-def start() -> None:
-    """Begin to watch."""
-    kernels.clear()
-    _watching.append(True)
-
-
-def stop() -> None:
-    """End it; what was seen stays."""
-    _watching.clear()
+def watch(*, on: bool, step: int | None = None) -> None:
+    """Take note of kernels from now on, as those of a step, or no longer."""
+    _watched[:] = [step] if on else []
 
 
 def ran(name: str, kind: str, started: float, programs: int = 1) -> None:
     """Take note of a kernel that has ended just now."""
-    if _watching:
-        took = time.perf_counter() - started
-        kernels.append(Kernel(name, kind, started * 1e6, took * 1e6, programs))
+    took = time.perf_counter() - started
+    kernels.extend(
+        Kernel(name, kind, started * 1e6, took * 1e6, programs, step) for step in _watched
+    )
 
 
 @contextlib.contextmanager

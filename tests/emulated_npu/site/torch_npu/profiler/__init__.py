@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import socket
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -48,6 +49,40 @@ class AiCMetrics:
     """Which counters are read."""
 
     AiCoreNone = "ACL_AICORE_NONE"
+    PipeUtilization = "PipeUtilization"
+
+
+class ProfilerAction(Enum):
+    """What the profiler does in a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+@dataclass(frozen=True)
+class schedule:  # noqa: N801 - torch_npu's name
+    """What is done in each step, as torch.profiler.schedule says it."""
+
+    wait: int
+    active: int
+    warmup: int = 0
+    repeat: int = 0
+    skip_first: int = 0
+
+    def __call__(self, step: int) -> ProfilerAction:
+        length = self.wait + self.warmup + self.active
+        cycle, place = divmod(step - self.skip_first, length)
+        if cycle < 0 or (self.repeat and cycle >= self.repeat) or place < self.wait:
+            return ProfilerAction.NONE
+        if place < self.wait + self.warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if place < length - 1 else ProfilerAction.RECORD_AND_SAVE
+
+
+def _always(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
 
 
 def _ExperimentalConfig(**options: Any) -> SimpleNamespace:  # noqa: N802 - torch_npu's name
@@ -79,7 +114,7 @@ class profile:  # noqa: N801 - torch_npu's name
         self,
         *,
         activities: Any = None,
-        schedule: Any = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[[profile], None] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
@@ -89,6 +124,9 @@ class profile:  # noqa: N801 - torch_npu's name
         experimental_config: Any = None,
     ) -> None:
         self._ready = on_trace_ready
+        self._schedule = schedule or _always
+        self._numbered = schedule is not None
+        self._step = 0
 
     def __enter__(self) -> profile:
         self.start()
@@ -98,15 +136,35 @@ class profile:  # noqa: N801 - torch_npu's name
         self.stop()
 
     def start(self) -> None:
-        _profile.start()
+        _profile.kernels.clear()
+        self._watch()
 
     def step(self) -> None:
-        return None
+        ended = self._schedule(self._step)
+        self._step += 1
+        if ended is ProfilerAction.RECORD_AND_SAVE:
+            self._save()
+        self._watch()
 
     def stop(self) -> None:
-        _profile.stop()
+        if self._recording():
+            self._save()
+        _profile.watch(on=False)
+
+    def _recording(self) -> bool:
+        return self._schedule(self._step) in (
+            ProfilerAction.RECORD,
+            ProfilerAction.RECORD_AND_SAVE,
+        )
+
+    def _watch(self) -> None:
+        _profile.watch(on=self._recording(), step=self._step if self._numbered else None)
+
+    def _save(self) -> None:
+        _profile.watch(on=False)
         if self._ready is not None:
             self._ready(self)
+        _profile.kernels.clear()
 
     def _analyse(self) -> None:
         now = datetime.now(tz=timezone.utc).strftime("%Y%m%d%H%M%S%f")[:-3]
@@ -115,8 +173,11 @@ class profile:  # noqa: N801 - torch_npu's name
         output.mkdir(parents=True)
         with (output / "kernel_details.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(_HEADERS)
+            writer.writerow((*["Step Id"] * self._numbered, *_HEADERS))
             for kernel in _profile.kernels:
                 times = (f"{kernel.start:.3f}\t", f"{kernel.took:.3f}", "0.000")
                 core = "AI_VECTOR_CORE"
-                writer.writerow((0, kernel.name, kernel.kind, core, *times, kernel.programs))
+                steps = [kernel.step] * self._numbered
+                writer.writerow(
+                    (*steps, 0, kernel.name, kernel.kind, core, *times, kernel.programs)
+                )
