@@ -16,6 +16,7 @@ MOST_KERNELS = 100
 
 _SPECIALIZATION = 300
 _KIBIBYTE = 8 << 10  # bits
+_LAST = "binary"
 # Names of figures, and what follows their number.
 _FIGURES = (
     ("registers", "register", "registers"),
@@ -131,7 +132,9 @@ def _told(entry: Mapping[str, Any]) -> str:
     space, bits = entry.get("memory_space"), figures.number(entry.get("memory_bits"))
     if isinstance(space, str) and bits is not None:
         said.append(f"{bits / _KIBIBYTE:,.4g} KiB of {text.name(space)}")
-    said += [entry.get(name) for name in ("mix_mode", "stage")]
+    said.append(entry.get("mix_mode"))
+    if entry.get("stage") != _LAST and isinstance(entry.get("stage"), str):
+        said.append(f"compiled up to {entry['stage']}")
     return ", ".join(text.name(one) for one in said if isinstance(one, str) and one)
 
 

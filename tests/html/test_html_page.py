@@ -213,6 +213,13 @@ def test_a_pair_that_fails_by_a_check_alone_says_by_which() -> None:
     assert "CompilationError 2 pairs AccuracyError 1 case, 1 pair" in found.text
 
 
+def test_no_kind_of_failure_is_left_out_of_the_summary() -> None:
+    kinds = [f"Kind{number}Error" for number in range(9)]
+    records = [workdirs.record(number, kind) for number, kind in enumerate(kinds, 1)]
+    found = Reader(page.html([judged(*records)])).text
+    assert "and 3 other kinds: Kind6Error , Kind7Error , Kind8Error" in found
+
+
 def test_what_compilers_tell_of_kernels_is_shown() -> None:
     checks = {"compile": pages.compiled("ub overflow", error_type="CompilationError")}
     found = Reader(page.html([judged(workdirs.record(1), checks=checks)]))
