@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tritonverify import (
     configurations,
+    gpu_task,
     out_of_bounds,
     precise_golden,
     trials,
@@ -318,6 +319,7 @@ class CaseRun:
                     non_compute=settings.non_compute,
                     exact_int=settings.exact_int,
                     hf32=settings.hf32,
+                    stored=gpu_task.returns_stored_output(self._judge.pair.task),
                 ),
                 lambda line: logger.info("%s", line),
                 facts,

@@ -184,7 +184,7 @@ def compare(
             )
         )
     only_here = sorted(set(got["changed"]) - set(expected["changed"]))
-    if only_here:
+    if only_here and not rules.stored:
         cautions.append(
             Caution(
                 "input_mutated",
