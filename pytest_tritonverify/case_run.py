@@ -298,9 +298,8 @@ class CaseRun:
         Raises:
             Failure: what the implementation's process sent is no answer.
         """
-        # These import torch, which a run that compares nothing never does.
-        from pytest_tritonverify.accuracy import Rules
-        from pytest_tritonverify.comparison import Parcel, compare
+        # It imports torch, which a run that compares nothing never does.
+        from pytest_tritonverify.comparison import Parcel, compare, rules_of
 
         settings = self._judge.settings
         facts = RunFacts.of(actual.message)
@@ -314,11 +313,7 @@ class CaseRun:
                 Parcel(inputs.message["case"]["call"], inputs.fd),
                 Parcel(golden.message["result"], golden.fd),
                 Parcel(actual.message["result"], actual.fd),
-                Rules(
-                    non_compute=settings.non_compute,
-                    exact_int=settings.exact_int,
-                    hf32=settings.hf32,
-                ),
+                rules_of(settings),
                 lambda line: logger.info("%s", line),
                 facts,
                 self._strictness() if settings.strict else None,

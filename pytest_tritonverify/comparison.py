@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.settings import Settings
     from pytest_tritonverify.strictness.limits import StrictLimits
 
 logger = logging.getLogger("pytest_tritonverify")
@@ -129,6 +130,11 @@ class Comparison:
             "strictness": self.scrutinies.get(output.path),
             "errors": self.errors.get(output.path),
         }
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return what a session's settings say of the verdict."""
+    return Rules(non_compute=settings.non_compute, exact_int=settings.exact_int, hf32=settings.hf32)
 
 
 def compare(
