@@ -103,7 +103,11 @@ def test_anything_else_is_refused_or_read_as_data(path: tuple[Any, ...], junk: A
         return
 
 
-@pytest.mark.parametrize("told", [None, [], "x", 3, {}, {"launches": {}}])
+@pytest.mark.parametrize(
+    "told",
+    # JSON has numbers that no float holds.
+    [None, [], "x", 3, {}, {"launches": {}}, {**TOLD, "seconds": 10**400}],
+)
 def test_no_observation_at_all(told: object) -> None:
     with pytest.raises(ObservationError):
         Observation.of(told)

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from pytest_tritonverify import outcomes, supervision
 from pytest_tritonverify.accuracy import Rules
+from pytest_tritonverify.benchmark import answers
+from pytest_tritonverify.benchmark.measurement import MeasurementError
 from pytest_tritonverify.comparison import Parcel, compare
 from pytest_tritonverify.evidence import observations
 from pytest_tritonverify.execution import tensors, unpacking, wire
@@ -230,6 +232,31 @@ def test_observations(told: Any) -> None:
             read(told)
 
 
+TIMED: dict[str, Any] = {
+    "timing": {
+        "method": "cpu_wall_clock",
+        "samples_ms": [1.0, 3.0],
+        "latency_ms": 2.0,
+        "reason": None,
+        "operators": {"aten::add": 1.0},
+        "launches_per_forward": 1,
+        "cross_check_ms": 2.1,
+        "loop_ms": 5.0,
+        "forwards_ms": 4.0,
+        "notes": ["a note"],
+    },
+    "peak_memory_mb": 1.5,
+    "kept": [0, 3],
+}
+
+
+@fuzzed
+@given(damaged(TIMED))
+def test_measurements(told: dict[str, Any]) -> None:
+    with contextlib.suppress(MeasurementError):
+        answers.read(told, 2, 0.006)
+
+
 INVENTORY: dict[str, Any] = {
     "tensors": [
         [
@@ -265,3 +292,4 @@ def test_the_corpus_is_right_before_it_is_damaged() -> None:
         read(OBSERVED)
     assert observations.operators_of(OBSERVED["operators"])
     assert Inventory.of(INVENTORY).tensors
+    assert answers.read(TIMED, 2, 0.006).kept == (0, 3)
