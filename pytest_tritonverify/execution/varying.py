@@ -124,11 +124,11 @@ def _filled(seed: int) -> Iterator[None]:
         masked_lanes.shift(0)
 
 
-class _Filling(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch gives its base no types
+class _Filling(TorchDispatchMode):
     """Fills what torch.empty and its kin return with a byte."""
 
     def __init__(self, byte: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
         self._byte = byte
 
     def __torch_dispatch__(

@@ -8,6 +8,7 @@ the output, less the logarithm of the number of forms that were looked at.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -143,10 +144,7 @@ class _Finder:
         if view.single and view.size <= LARGEST_COUNTED:
             yield self._form(lambda positions: _slices(view, positions), cost)
         for period, periods in self._periods(view):
-            yield self._form(
-                lambda positions, period=period: _period(view, period, positions),  # type: ignore[misc] # the default binds the loop's value
-                cost + math.log(periods),
-            )
+            yield self._form(partial(_period, view, period), cost + math.log(periods))
 
     def _span(self, view: View, positions: torch.Tensor) -> Span:
         low, high = hull(view.index(positions))

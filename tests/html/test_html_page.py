@@ -97,7 +97,7 @@ def measured(subject: Subject, *speedups: float | None) -> Subject:
 def saying(words: str) -> Subject:
     """A pair that says some words wherever a pair can say something."""
     message = f"{words}\n{words}"
-    choose = random.Random(0)  # noqa: S311 - figures to look at
+    choose = random.Random(0)
     output = pages.output(choose, [4, 4], passed=False)
     output |= {"path": words, "category": words, "dtype": words}
     output["diagnosis"] |= {"cause": words, "evidence": [words], "region": {"text": words}}
