@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .parts import LARGEST_COUNTED, Box, Failures, Part, Period, Slices, Span, hull, region
-from .region import Region, borders_text, share
-from .sampling import spread
+from pytest_tritonverify.forensics.parts import (
+    LARGEST_COUNTED,
+    Box,
+    Failures,
+    Part,
+    Period,
+    Slices,
+    Span,
+    hull,
+    region,
+)
+from pytest_tritonverify.forensics.region import Region, borders_text, share
+from pytest_tritonverify.forensics.sampling import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .layout import Layout, View
+    from pytest_tritonverify.forensics.layout import Layout, View
 
     Fit = Callable[[torch.Tensor], Part]
     Refine = Callable[[View, int, int], tuple[int, int]]

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from .region import Kind, Region, interval_text, periodic_text, slices_text
-from .sampling import spread
+from pytest_tritonverify.forensics.region import (
+    Kind,
+    Region,
+    interval_text,
+    periodic_text,
+    slices_text,
+)
+from pytest_tritonverify.forensics.sampling import spread
 
 if TYPE_CHECKING:
-    from .layout import Layout, View
+    from pytest_tritonverify.forensics.layout import Layout, View
 
 LARGEST_COUNTED = 1 << 20
 """Most indices of an axis that are counted one by one."""

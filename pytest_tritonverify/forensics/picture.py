@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .region import share
-from .sampling import Survey, spread
+from pytest_tritonverify.forensics.region import share
+from pytest_tritonverify.forensics.sampling import Survey, spread
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
+    from pytest_tritonverify.forensics.facts import FailedOutput
 
 SHADES = " .:-=+*#%@"
 """Characters of a cell by its share of failing elements: none, up to a ninth, ..., all."""
