@@ -12,7 +12,7 @@ from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.results.claim import ClaimedError
 from pytest_tritonverify.signals import Termination
-from pytest_tritonverify.startup import WORKER_KEY
+from pytest_tritonverify.stash import WORKER_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

@@ -145,12 +145,11 @@ class Settings:
         """
         given = Given(option, ini, cwd, ini_folder)
         dirs = option("verify_dir") or ini("verify_dirs") or []
-        timeout = given("timeout") or DEFAULT_TIMEOUT
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
             device=_choice("device", given("device") or "auto", DEVICE_CHOICES),
-            timeout=positive_seconds("timeout", timeout),
+            timeout=_timeout(given),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
             hf32=bool(given("hf32")),
@@ -296,20 +295,11 @@ def _limits(entries: Iterable[str]) -> StrictLimits:
         raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
-def positive_seconds(name: str, value: Any) -> float:
-    """Return a number of seconds.
-
-    Raises:
-        SettingsError: the value of that setting is none, or not positive.
-    """
-    option = f"--verify-{name.replace('_', '-')}"
+def _timeout(given: Given) -> float:
     try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{option}: {value!r} is no number of seconds") from None
-    if not 0 < seconds < float("inf"):
-        raise SettingsError(f"{option}: {value!r} is no positive number of seconds")
-    return seconds
+        return given.seconds("timeout", DEFAULT_TIMEOUT)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _runs(name: str, value: Any) -> int:

@@ -26,6 +26,7 @@ LIGHT = {
     "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
     "pytest_tritonverify.startup",
+    "pytest_tritonverify.stash",
     "pytest_tritonverify.strictness",
     "pytest_tritonverify.strictness.limits",
 }
