@@ -72,11 +72,11 @@ def _validate_task(commands: Commands) -> None:
 
 
 def _run_validate_task(options: argparse.Namespace) -> int:
-    from pytest_tritonverify.settings import DEVICE_CHOICES
+    from pytest_tritonverify import choices
     from pytest_tritonverify.workflow import task_check
 
-    if options.device not in DEVICE_CHOICES:
-        raise files.FileError(f"--device {options.device}: give one of {', '.join(DEVICE_CHOICES)}")
+    if options.device not in choices.DEVICE:
+        raise files.FileError(f"--device {options.device}: give one of {', '.join(choices.DEVICE)}")
     report = task_check.check(
         options.file,
         source=options.source,
