@@ -16,7 +16,7 @@ from pytest_tritonverify.benchmark.measurement import (
     SideMeasurement,
 )
 from pytest_tritonverify.execution.timing import sets
-from pytest_tritonverify.execution.wire import WireError, require_sealed
+from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.results.records import CRASH
 from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
 
@@ -292,17 +292,15 @@ class CaseBenchmark:
         rules = rules_of(self._pair.settings)
         try:
             return compare(call, golden, actual, rules, lambda line: logger.debug("%s", line))
-        except (WireError, KeyError) as error:
+        except WireError as error:
             raise self._nonsense(self._pair.candidate, error) from None
 
     def _parcel(self, answer: Answer) -> Parcel:
         from pytest_tritonverify.comparison import Parcel
 
         try:
-            if answer.fd is not None:
-                require_sealed(answer.fd)
-            return Parcel(answer.message["result"], answer.fd)
-        except (WireError, KeyError) as error:
+            return Parcel.of(answer)
+        except WireError as error:
             raise self._nonsense(self._pair.candidate, error) from None
 
     def _nonsense(self, process: Process, error: Exception) -> Failure:
