@@ -114,7 +114,7 @@ def _legend(found: Survey, rows: int, columns: int, grid: tuple[int, int], shade
     else:
         cell, where = f"{-(-columns // grid[1])}", f"{found.total} elements in reading order"
     return (
-        f"{where}; a cell is up to {cell} elements; "
+        f"{where}; a cell is up to {cell} element{'' if cell == '1' else 's'}; "
         f"'{shades[0]}' none fails, '{shades[1]}' to '{shades[-2]}' some, '{shades[-1]}' all; "
         f"{share(found.count, found.total)} fail"
     )
