@@ -153,6 +153,7 @@ class ActiveHooks:
         report = yield
         if call.when == "call" and isinstance(item, VerifyItem) and item.payload is not None:
             setattr(report, _REPORT_ATTRIBUTE, item.payload)
+            item.payload = None
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -164,6 +165,8 @@ class ActiveHooks:
         yield
         if payload is not None:
             terminal.progress(self._session, payload, self._reporter)
+            # pytest keeps reports to the end; the ledger has what this one brought.
+            delattr(report, _REPORT_ATTRIBUTE)
 
     @property
     def _reporter(self) -> Any:

@@ -28,11 +28,11 @@ class SettingsError(ValueError):
     """A setting that can't be followed; the text is for the user."""
 
 
-def _cores() -> int:
+def cores() -> int:
     """Return this process's share of the cores that it may use: pytest-xdist runs several."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
+    usable = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(usable // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Settings:
     determinism: bool = False
     hidden_state: str = "fail"
     masked_lanes: str = "poison"
-    interpreter_jobs: int = field(default_factory=_cores)
+    interpreter_jobs: int = field(default_factory=cores)
     limits: isolation.Limits = field(default_factory=isolation.Limits)
     protected: tuple[Path, ...] = ()
     in_process: bool = False
@@ -162,7 +162,7 @@ class Settings:
             masked_lanes=_choice(
                 "masked_lanes", given("masked_lanes") or "poison", choices.MASKED_LANES
             ),
-            interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
+            interpreter_jobs=_jobs(given("interpreter_jobs") or cores()),
             limits=_isolation(given),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),

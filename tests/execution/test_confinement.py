@@ -78,7 +78,7 @@ ALLOWED = [
     "program(sys.executable, '-Sc', 'pass')",
     "multiprocessing.get_context('fork').Process(target=len, args=('',)).start()",
     "os.kill(os.getpid(), 0)",
-    "torch.save(x, 'x.pt'); torch.load('x.pt')",
+    "torch.save(x.cpu(), 'x.pt'); torch.load('x.pt')",
 ]
 
 

@@ -36,7 +36,7 @@ _IMPLEMENTATION = """
     import triton.language as tl
 
     # Asks for a device when it is imported.
-    CORES = triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
+    MEMORY = triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"]
     FACTOR = tl.constexpr(0)
 
     @triton.jit
