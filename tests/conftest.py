@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
@@ -16,6 +17,10 @@ from tests.support.workers import PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# How long anything takes says how busy the machine is.
+settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("calm")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
