@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tritonverify.environment import CacheFacts, collect, sources
-from tests.support.environments import (
-    SECTIONS,
-    InstallTriton,
-)
+from tests.support.environments import SECTIONS, InstallTriton
 
 if TYPE_CHECKING:
     import pytest

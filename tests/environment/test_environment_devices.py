@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tests.support.environments import (
-    TOOLKIT_INFO,
-    section,
-)
+from tests.support.environments import TOOLKIT_INFO, section
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.environments import (
-    InstallTriton,
-    needs_triton,
-    section,
-)
+from tests.support.environments import InstallTriton, needs_triton, section
 
 
 @needs_triton
