@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _ACCELERATORS = tuple(name for name in DEVICES if name != "cpu")
 _PROBE_TIMEOUT = 120.0
 _FINGERPRINT_TIMEOUT = 120.0
-# A pair needs about twice as many processes, and each of these takes half a gigabyte.
+# A pair needs about twice as many processes; each of these takes hundreds of megabytes.
 _MOST_SPARES = 4
 # In a random order most pairs are begun at some time. Each holds memory, on its device too.
 _MOST_AWAKE = 4
