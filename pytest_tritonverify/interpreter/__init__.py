@@ -14,6 +14,7 @@ import numpy as np
 
 from pytest_tritonverify.interpreter import (
     autotune,
+    block_pointers,
     bounds,
     launching,
     masked_lanes,
@@ -43,6 +44,7 @@ LAUNCHES = "launches"
 NAMES = "names"
 LIBDEVICE = "libdevice"
 BOUNDS = "bounds"
+BLOCK_POINTERS = "block_pointers"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def prepare(*, masked_lanes: Mode = "zero", jobs: int = 1) -> Corrections:
     _lanes.choose(chosen)
     _lanes.reset()
     bounds.reset()
+    block_pointers.forget()
     report = replace(report, masked_lanes=chosen)
     from pytest_tritonverify.interpreter import parallel  # few runs need it
 
@@ -137,6 +140,7 @@ def _correct() -> Corrections:
         TYPED_COMPARISONS: repairs.type_comparisons,
         DOT_PRECISIONS: repairs.accept_precisions,
         NAN_REDUCTIONS: repairs.reduce_nan,
+        BLOCK_POINTERS: block_pointers.restore,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
     from pytest_tritonverify.interpreter import libdevice  # it imports torch

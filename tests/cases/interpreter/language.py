@@ -171,6 +171,9 @@ def library_kernel(x, out, N: tl.constexpr):
     tl.store(out + 7 * N + lanes, libdevice.isnan(a).to(tl.float32))
     tl.store(out + 8 * N + lanes, libdevice.fast_expf(a))
     tl.store(out + 9 * N + lanes, libdevice.llrint(a * 3))
+    tl.store(out + 10 * N + lanes, tl.extra.hip.libdevice.atan(a))
+    tl.store(out + 11 * N + lanes, tl.extra.hip.libdevice.pow(positive, a))
+    tl.store(out + 12 * N + lanes, tl.extra.hip.libdevice.abs(a))
 
 
 def grids(out):
@@ -228,5 +231,5 @@ def run():
     if ASCEND:
         ascend_library_kernel[(1,)](x, out("ascend library", 5, 16), N=16)
     else:
-        library_kernel[(1,)](x, out("library", 10, 16), N=16)
+        library_kernel[(1,)](x, out("library", 13, 16), N=16)
     return found
