@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_tritonverify.interpreter import (
+    assembly,
     autotune,
     block_pointers,
     bounds,
@@ -45,6 +46,7 @@ NAMES = "names"
 LIBDEVICE = "libdevice"
 BOUNDS = "bounds"
 BLOCK_POINTERS = "block_pointers"
+ASSEMBLY = "assembly"
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def _correct() -> Corrections:
         DOT_PRECISIONS: repairs.accept_precisions,
         NAN_REDUCTIONS: repairs.reduce_nan,
         BLOCK_POINTERS: block_pointers.restore,
+        ASSEMBLY: assembly.restore,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
     from pytest_tritonverify.interpreter import libdevice  # it imports torch

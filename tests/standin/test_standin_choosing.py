@@ -113,6 +113,17 @@ def test_ordinary_code_asks_for_nothing(choose: Chooser, text: str) -> None:
     assert choose(text) == "off"
 
 
+def test_where_both_are_asked_for_the_language_of_triton_ascend_decides(choose: Chooser) -> None:
+    line = "from triton.language.extra import cann"
+    assert choose(f"{PLAIN}x.cuda()\n{line}\n") == "npu"
+    # It is only tried: the code may be for either.
+    assert choose(f"{PLAIN}x.cuda()\ntry:\n    {line}\nexcept ImportError:\n    pass\n") == "cuda"
+
+
+def test_code_for_an_npu_may_ask_whether_a_tensor_is_on_a_gpu(choose: Chooser) -> None:
+    assert choose(PLAIN + 'assert x.is_cuda or x.device.type == "npu"') == "npu"
+
+
 def test_where_both_are_asked_for_torch_npu_decides(choose: Chooser) -> None:
     both = PLAIN + 'd = "npu" if hasattr(torch, "npu") else "cuda"\n'
     assert choose(both) == "cuda"

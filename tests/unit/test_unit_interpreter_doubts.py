@@ -1,4 +1,4 @@
-"""A case carries a warning where the interpreter may be wrong about it, or does what Triton doesn't."""
+"""A case is warned of where the interpreter may be wrong, or has what Triton lacks."""
 
 from __future__ import annotations
 

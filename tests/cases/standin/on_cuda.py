@@ -254,6 +254,19 @@ def idiom_generators():
     return ["device argument", "generator"]
 
 
+def idiom_seed_and_offset_for_a_kernel():
+    torch.manual_seed(5)
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    state = generator.get_state()
+    seed, offset = state.view(torch.int64)
+    assert (int(seed), int(offset)) == (5, 0) == (generator.initial_seed(), generator.get_offset())
+    state.view(torch.int64)[1] += 12
+    generator.set_state(state)
+    assert generator.get_state().view(torch.int64).tolist() == [5, 12]
+    torch.manual_seed(5)
+    assert generator.get_offset() == 0
+
+
 def idiom_autocast():
     a = on_device(4, 4)
     with torch.autocast("cuda", dtype=torch.bfloat16):
