@@ -48,6 +48,10 @@ _STRINGS = {
     "vector_core_num": NPU,
     "cube_core_num": NPU,
 }
+_CORES = {
+    **{name: kind for name, kind in _STRINGS.items() if "core" in name or "count" in name},
+    "multi_processor_count": CUDA,
+}
 _NAMES = {
     "_cuda_getCurrentRawStream": CUDA,
     "_empty_strided_cuda": CUDA,
@@ -71,10 +75,10 @@ def choose(option: str, task: Path, implementation: Path | None = None) -> str:
     """Return the stand-in for a run: "cuda", "npu" or "off".
 
     Both files may ask for either. Where both kinds are asked for, it is "npu" if torch_npu or the
-    language of triton-ascend is imported for certain, or if nothing but `is_cuda` asks for CUDA,
-    and "cuda" otherwise. Where nothing is asked for it is "off", and nothing will be changed for
-    such code. Files that can't be read or parsed ask for nothing. Modules beside the files that
-    they import count too.
+    language of triton-ascend is imported for certain, if only the cores of an NPU are counted, or
+    if nothing but `is_cuda` asks for CUDA, and "cuda" otherwise. Where nothing is asked for it is
+    "off", and nothing will be changed for such code. Files that can't be read or parsed ask for
+    nothing. Modules beside the files that they import count too.
 
     Args:
         option: what the user wants, one of `CHOICES`; all but "auto" are final.
@@ -107,6 +111,8 @@ def _asked_by(path: Path, *, by_task: bool) -> set[str]:
         asked.update(kind for node in nodes for kind in _asks(node))
         tried = {id(n) for node in nodes if isinstance(node, ast.Try) for n in ast.walk(node)}
         if any(_is_of_ascend(node) for node in nodes if id(node) not in tried):
+            asked.add(_IMPORTS_NPU)
+        if _counts_cores(nodes) == {NPU}:
             asked.add(_IMPORTS_NPU)
         if depth < _DEEPEST:
             for name in _imported(nodes):
@@ -154,6 +160,16 @@ def _asks(node: ast.AST) -> Iterator[str]:
         yield from _asks_imports(node)
     elif isinstance(node, ast.Name) and node.id in _NAMES:
         yield _NAMES[node.id]
+
+
+def _counts_cores(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return whose cores a grid is sized by."""
+    names = [
+        getattr(node, "attr", None) or getattr(node, "value", None)
+        for node in nodes
+        if isinstance(node, (ast.Attribute, ast.Constant))
+    ]
+    return {_CORES[name] for name in names if isinstance(name, str) and name in _CORES}
 
 
 def _is_of_ascend(node: ast.AST) -> bool:

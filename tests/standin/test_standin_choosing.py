@@ -120,6 +120,12 @@ def test_where_both_are_asked_for_the_language_of_triton_ascend_decides(choose: 
     assert choose(f"{PLAIN}x.cuda()\ntry:\n    {line}\nexcept ImportError:\n    pass\n") == "cuda"
 
 
+def test_where_both_are_asked_for_the_cores_decide(choose: Chooser) -> None:
+    both = PLAIN + 'd = "cuda" if torch.cuda.is_available() else "npu"\n'
+    assert choose(both + 'n = props["num_vectorcore"]\n') == "npu"
+    assert choose(both + 'n = props["num_vectorcore"] or p.multi_processor_count\n') == "cuda"
+
+
 def test_code_for_an_npu_may_ask_whether_a_tensor_is_on_a_gpu(choose: Chooser) -> None:
     assert choose(PLAIN + 'assert x.is_cuda or x.device.type == "npu"') == "npu"
 

@@ -254,6 +254,15 @@ def idiom_generators():
     return ["device argument", "generator"]
 
 
+def idiom_generated_code_is_for_a_gpu():
+    from torch._inductor.runtime import triton_helpers
+
+    triton_helpers.set_driver_to_gpu()
+    assert not hasattr(triton.runtime.driver.active, "_obj")
+    with raises(AttributeError, "driver.active.unheard_of is not there on the CPU"):
+        _ = triton.runtime.driver.active.unheard_of
+
+
 def idiom_seed_and_offset_for_a_kernel():
     torch.manual_seed(5)
     generator = torch.cuda.default_generators[torch.cuda.current_device()]

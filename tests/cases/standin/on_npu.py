@@ -107,6 +107,16 @@ def idiom_cores_by_backend():
     assert NPUUtils().get_aivector_core_num() == 40
 
 
+def idiom_sizes_of_buffers():
+    from tbe.common.platform import get_soc_spec, set_current_compile_soc_info
+
+    set_current_compile_soc_info(torch.npu.get_device_name(torch.npu.current_device()))
+    assert get_soc_spec("UB_SIZE") == 192 * 1024
+    with raises(RuntimeError, "get_soc_spec('L9_SIZE') is not there on the CPU"):
+        get_soc_spec("L9_SIZE")
+    return ["cann", "torch.npu"]
+
+
 def idiom_queries():
     assert torch.npu.is_available() and torch.npu.device_count() == 1
     assert "Ascend910" in torch.npu.get_device_name(0)
