@@ -56,6 +56,7 @@ _NAMES = {
     "_cuda_getCurrentRawStream": CUDA,
     "_empty_strided_cuda": CUDA,
     "get_raw_stream": CUDA,
+    "has_triton": CUDA,
     "pin_memory": CUDA,
 }
 _MODULES = {"torch_npu": NPU, "torch.npu": NPU, "torch.cuda": CUDA, "triton.backends.nvidia": CUDA}

@@ -69,6 +69,13 @@ MISTAKES = {
         model(GRID.format(LAUNCH.format("count_of(x) + 1"))),
         "NameError: name `count_of` is not defined",
     ),
+    "decorator's name": (
+        model(
+            "return twice(x)",
+            module="@regster\ndef twice(x):\n    return launch(x)\ndef register(f):\n    return f",
+        ),
+        "NameError: name `regster` is not defined; did you mean `register`?",
+    ),
     "import of torch": (
         model("return launch(x)").replace(b"\nimport torch\n", b"\n"),
         "NameError: name `torch` is not defined; write `import torch` at the top of the file",

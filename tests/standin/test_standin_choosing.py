@@ -64,6 +64,7 @@ def choose(tmp_path: Path) -> Chooser:
         "n = driver.active.utils.get_device_properties(0)",
         'n = props["multiprocessor_count"]',
         "n = props.multi_processor_count",
+        "from torch.utils._triton import has_triton",
         "k = kernel.warmup(x, grid=(1,))",
         "d = torch.accelerator.current_accelerator()",
     ],
