@@ -73,10 +73,10 @@ def slips(
     ]
     if found.texts:
         found.explained.add(2)
-    if 1 in types or 2 in types:  # noqa: PLR2004 - the documented types
-        undefined = _decorators(result, source)
-        found.texts += undefined
-        found.explained |= {1, 2} if undefined or (1 in types and found.texts) else set()
+    undefined = _decorators(result, source) if types else []
+    found.texts += undefined
+    if undefined or (1 in types and found.texts):
+        found.explained |= {1, 2}
     if 2 in types:  # noqa: PLR2004 - the documented type
         found.texts += _unlaunched(result)
         found.explained |= {2} if found.texts else set()

@@ -61,7 +61,7 @@ _NAMES = {
 }
 _MODULES = {"torch_npu": NPU, "torch.npu": NPU, "torch.cuda": CUDA, "triton.backends.nvidia": CUDA}
 # Something of a device, of whichever kind.
-_ANY = ("get_active_torch_device", "accelerator")
+_ANY = ("get_active_torch_device", "get_device_module", "accelerator")
 _ANY_KIND = "any"
 _NEVER_RUN = ("get_inputs", "get_init_inputs", "get_input_groups", "main")
 _IMPORTS_NPU = "import torch_npu"

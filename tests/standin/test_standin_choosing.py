@@ -67,6 +67,7 @@ def choose(tmp_path: Path) -> Chooser:
         "from torch.utils._triton import has_triton",
         "k = kernel.warmup(x, grid=(1,))",
         "d = torch.accelerator.current_accelerator()",
+        "with torch.get_device_module().device(x.device): pass",
     ],
 )
 def test_code_that_asks_for_cuda(choose: Chooser, line: str) -> None:

@@ -454,6 +454,9 @@ def idiom_accelerator_module():
     device = torch.accelerator.current_accelerator()
     assert device.type == "cuda" and torch.ones(2, device=device).is_cuda
     torch.accelerator.synchronize()
+    with torch.get_device_module().device(device):
+        assert torch.get_device_module() is torch.cuda
+    assert torch.get_device_module("cpu") is torch.cpu
 
 
 def idiom_load_to_the_device():
