@@ -9,10 +9,12 @@ DEVICE ?= auto
 verify: $(VENV)/.installed
 	$(BIN)/python -m pytest --verify-dir=examples --verify-device=$(DEVICE) --ignore=examples/broken
 
-test: $(VENV)/.tested
+test: lint
+	$(MAKE) --no-print-directory -j2 types suite
+
+lint: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --no-print-directory -j2 types suite
 
 # At the same time: the types need one core, and at its end the suite has no work for all.
 types: $(VENV)/.tested

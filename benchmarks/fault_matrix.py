@@ -107,7 +107,7 @@ def print_rows(outcomes: list[Outcome], *, markdown: bool) -> None:
 
 def interruptions(count: int, seed: int) -> list[str]:
     """Interrupt runs at random moments; return what was lost or left."""
-    chance = random.Random(seed)  # noqa: S311 - moments to be had again
+    chance = random.Random(seed)
     rows = [row for row in ROWS if row.name in ("raises", "reference_escapes", "right", "segfault")]
     began = time.monotonic()
     with folder() as name:

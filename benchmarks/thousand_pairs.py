@@ -84,7 +84,7 @@ def main() -> None:
 
 def chosen(count: int, every: int, seed: int) -> list[Row]:
     """Return the rows of a run, one for each pair."""
-    chance = random.Random(seed)  # noqa: S311 - to be had again
+    chance = random.Random(seed)
     right = next(row for row in ROWS if row.name == "right")
     faults = [row for row in applicable(ROWS) if row is not right]
     endless = 0

@@ -163,10 +163,10 @@ class CacheTrial:
             return None
         started = time.monotonic()
         folder = own_cache()
-        environment = self._engine.fingerprint_on(folder)
-        isolated = environment.get("cache", {}).get("fresh_effective") is True
         runs = Runs(outcome_of(account.records, cases))
         try:
+            environment = self._engine.fingerprint_on(folder)
+            isolated = environment.get("cache", {}).get("fresh_effective") is True
             if isolated:
                 run = partial(self._run, account, entries, cases, started)
                 runs = replace(runs, fresh=run(folder))

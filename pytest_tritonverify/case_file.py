@@ -332,7 +332,7 @@ def _convert(value: object, dtype: object, place: _Place) -> object:
     return _convert_scalar(value, kind, place)
 
 
-def _convert_scalar(value: object, kind: str, place: _Place) -> object:
+def _convert_scalar(value: Any, kind: str, place: _Place) -> object:
     if kind in ("str", "string"):
         if not isinstance(value, str):
             place.fail(f'"value" must be a string, got {value!r}')
@@ -347,7 +347,7 @@ def _convert_scalar(value: object, kind: str, place: _Place) -> object:
         if case_drawing.is_integer(category):
             return _integer(value)
         if case_drawing.is_floating(category):
-            return float(value)  # type: ignore[arg-type] # a TypeError is part of the check
+            return float(value)
     except (KeyError, OverflowError, TypeError, ValueError):
         place.fail(f'"value" {value!r} isn\'t a valid {kind}')
     return place.fail(
@@ -356,11 +356,11 @@ def _convert_scalar(value: object, kind: str, place: _Place) -> object:
     )
 
 
-def _integer(value: object) -> int:
+def _integer(value: Any) -> int:
     number = float(value) if isinstance(value, str) and "." in value else value
     if isinstance(number, float) and not number.is_integer():
         raise ValueError(value)
-    return int(number)  # type: ignore[call-overload, no-any-return] # a TypeError is the check
+    return int(number)
 
 
 _PARSERS: Mapping[str, Callable[[dict[str, Any], str, _Place], InputSpec]] = {

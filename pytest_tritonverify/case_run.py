@@ -18,7 +18,7 @@ from pytest_tritonverify import (
     undefined_lanes,
 )
 from pytest_tritonverify.configurations import Attempt
-from pytest_tritonverify.execution.wire import WireError, require_sealed
+from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import CRASH, FAILED, PASSED, CaseRecord
 from pytest_tritonverify.stress import Repeats
@@ -300,9 +300,8 @@ class CaseRun:
         Raises:
             Failure: what the implementation's process sent is no answer.
         """
-        # These import torch, which a run that compares nothing never does.
-        from pytest_tritonverify.accuracy import Rules
-        from pytest_tritonverify.comparison import Parcel, compare
+        # It imports torch, which a run that compares nothing never does.
+        from pytest_tritonverify.comparison import Parcel, compare, rules_of
 
         settings = self._judge.settings
         facts = RunFacts.of(actual.message)
@@ -310,23 +309,17 @@ class CaseRun:
             # Such lanes explain no NaN and no huge number then.
             facts = dataclasses.replace(facts, undefined_loads=None)
         try:
-            if actual.fd is not None:
-                require_sealed(actual.fd)
             return compare(
                 Parcel(inputs.message["case"]["call"], inputs.fd),
-                Parcel(golden.message["result"], golden.fd),
-                Parcel(actual.message["result"], actual.fd),
-                Rules(
-                    non_compute=settings.non_compute,
-                    exact_int=settings.exact_int,
-                    hf32=settings.hf32,
-                ),
+                Parcel.of(golden),
+                Parcel.of(actual),
+                rules_of(settings),
                 lambda line: logger.info("%s", line),
                 facts,
                 self._strictness() if settings.strict else None,
                 self._finer(),
             )
-        except (WireError, KeyError) as error:
+        except WireError as error:
             raise self._nonsense(candidate, error) from None
 
     def _nonsense(self, candidate: Process, error: Exception) -> Failure:
@@ -342,7 +335,7 @@ class CaseRun:
         if not self._wants_finer or precise is None or precise.answer is None:
             return None
         answer = precise.answer
-        return Finer(str(precise.precision), Parcel(answer.message["result"], answer.fd))
+        return Finer(str(precise.precision), Parcel.of(answer))
 
     def _strictness(self) -> Strictness | None:
         from pytest_tritonverify.comparison import Parcel, Strictness
@@ -352,7 +345,7 @@ class CaseRun:
             return None
         golden, answer = None, precise.answer
         if answer is not None:
-            golden = Parcel(answer.message["result"], answer.fd)
+            golden = Parcel.of(answer)
         limits = self._judge.settings.strict_limits
         return Strictness(limits, precise.precision, golden, precise.missing)
 

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _benchmark(options) if options.command == "benchmark" else _verify(options)
     except _Broken as complaint:
-        print(f"{options.command}: {complaint}", file=sys.stderr)  # noqa: T201 - a command
+        print(f"{options.command}: {complaint}", file=sys.stderr)
         return 1
 
 
@@ -172,10 +172,10 @@ def _say_outcome(output: Path, status: int) -> bool:
         line = f"验证失败：没有写出结果文件（pytest 退出码 {status}）"
     else:
         if status == 0 and passed == total > 0:
-            print(f"验证成功：共 {total} 组测试用例全部通过")  # noqa: T201 - a command
+            print(f"验证成功：共 {total} 组测试用例全部通过")
             return True
         line = f"验证失败：{passed}/{total} 组通过，{failed} 组失败（详见 {output}）"
         if passed == total > 0:
             line = f"验证失败：运行没有正常结束（pytest 退出码 {status}）"
-    print(line)  # noqa: T201 - a command
+    print(line)
     return False

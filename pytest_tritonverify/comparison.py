@@ -25,7 +25,7 @@ from pytest_tritonverify.accuracy import (
 from pytest_tritonverify.accuracy.structure import ValuePair, pair_outputs
 from pytest_tritonverify.assurance import Assurance, Strict, assured, weak_cases
 from pytest_tritonverify.execution import running, tensors
-from pytest_tritonverify.execution.wire import WireError
+from pytest_tritonverify.execution.wire import WireError, require_sealed
 from pytest_tritonverify.explaining import Explanation, explain, spectra
 from pytest_tritonverify.finer_golden import OWN
 from pytest_tritonverify.reported import RunFacts
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.execution.wire import Message
+    from pytest_tritonverify.execution.worker_handle import Answer
+    from pytest_tritonverify.settings import Settings
     from pytest_tritonverify.strictness.limits import StrictLimits
 
 logger = logging.getLogger("pytest_tritonverify")
@@ -48,6 +50,19 @@ class Parcel:
 
     spec: Message
     fd: int | None
+
+    @classmethod
+    def of(cls, answer: Answer) -> Parcel:
+        """Return the result that a worker has answered.
+
+        Raises:
+            wire.WireError: there is none, or its memory could still change.
+        """
+        if answer.fd is not None:
+            require_sealed(answer.fd)
+        if "result" not in answer.message:
+            raise WireError("there is no result in it")
+        return cls(answer.message["result"], answer.fd)
 
     def open(self) -> Any:
         """Map the tree privately.
@@ -131,6 +146,11 @@ class Comparison:
         }
 
 
+def rules_of(settings: Settings) -> Rules:
+    """Return what a session's settings say of the verdict."""
+    return Rules(non_compute=settings.non_compute, exact_int=settings.exact_int, hf32=settings.hf32)
+
+
 def compare(
     case: Parcel,
     golden: Parcel,
@@ -174,24 +194,7 @@ def compare(
     cautions = [caution for verdict in verdicts for caution in verdict.cautions]
     if mutated:
         cautions = [caution for caution in cautions if caution.code != "nothing_compared"]
-    left_alone = sorted(set(expected["changed"]) - set(got["changed"]) - set(mutated))
-    if left_alone:
-        cautions.append(
-            Caution(
-                "input_not_mutated",
-                f"the reference changes {', '.join(left_alone)}, which the implementation leaves "
-                "alone: callers that go on with it would find other values",
-            )
-        )
-    only_here = sorted(set(got["changed"]) - set(expected["changed"]))
-    if only_here:
-        cautions.append(
-            Caution(
-                "input_mutated",
-                f"the implementation changes {', '.join(only_here)}, which the reference leaves "
-                "alone",
-            )
-        )
+    cautions += _of_changed_inputs(set(expected["changed"]), set(got["changed"]), set(mutated))
     failed = [verdict for verdict in verdicts if not verdict.passed]
     outputs = tuple(output for verdict in verdicts for output in verdict.outputs)
     explanations: dict[str, Explanation] = {}
@@ -216,6 +219,29 @@ def compare(
         golden_precision=finer.precision if finer is not None and refined else OWN,
         errors=errors,
     )
+
+
+def _of_changed_inputs(golden: set[str], actual: set[str], compared: set[str]) -> list[Caution]:
+    """Warn of inputs that one side alone changes.
+
+    Args:
+        golden: paths of those that the reference changes.
+        actual: paths of those that the implementation changes.
+        compared: paths of those that were judged as outputs.
+    """
+    cautions = []
+    left_alone = ", ".join(sorted(golden - actual - compared))
+    if left_alone:
+        text = (
+            f"the reference changes {left_alone}, which the implementation leaves alone: callers "
+            "that go on with it would find other values"
+        )
+        cautions.append(Caution("input_not_mutated", text))
+    only_here = ", ".join(sorted(actual - golden))
+    if only_here:
+        text = f"the implementation changes {only_here}, which the reference leaves alone"
+        cautions.append(Caution("input_mutated", text))
+    return cautions
 
 
 def _pairs(

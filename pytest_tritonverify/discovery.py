@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import fnmatch
 import itertools
 import os
@@ -105,6 +106,16 @@ def implementations_of(task: Path) -> list[Pair]:
     return sorted(pair for pair in pairs if pair is not None and pair.task == task)
 
 
+def pairs_in(folder: Path) -> Iterator[Pair]:
+    """Yield the pairs that lie directly in a folder, in no particular order."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _SEPARATOR in entry.name and entry.is_file():
+                pair = pair_of(folder / entry.name)
+                if pair is not None:
+                    yield pair
+
+
 def _escaped(name: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", name)
 
@@ -131,16 +142,19 @@ def walk(folders: Collection[Path], ignored: Callable[[Path], bool]) -> Findings
         folders: absolute paths.
         ignored: says of a file or folder below them that pytest would not collect it.
     """
-    pairs: dict[Path, Pair] = {}
+    files = sorted({p for folder in folders for p in _files(folder, ignored)})
+    pairs = {path: pair for path in files if (pair := pair_of(path)) is not None}
+    tasks = {pair.task for pair in pairs.values()}
     lonely: dict[Path, str] = {}
     intruders: list[Path] = []
-    for path in sorted({p for folder in folders for p in _files(folder, ignored)}):
+    for path in files:
         if path.name == "conftest.py":
             intruders.append(path)
-        elif (pair := pair_of(path)) is not None:
-            pairs[path] = pair
+        elif path in pairs:
+            continue
         elif is_task(path):
-            if not implementations_of(path):
+            # To look into the folder for each task would take long where there are many.
+            if path not in tasks and not implementations_of(path):
                 op = path.stem.removesuffix(TASK_SUFFIX)
                 text = f"no implementation {op}{_SEPARATOR}<variant>.py beside it"
                 lonely[path] = text + _meant(path, op)

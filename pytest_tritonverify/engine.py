@@ -16,6 +16,7 @@ from pytest_tritonverify.judge import PairJudge
 from pytest_tritonverify.own_cache import VARIABLE as CACHE_VARIABLE
 from pytest_tritonverify.own_cache import own_cache as own_cache_folder
 from pytest_tritonverify.pair_processes import PairProcesses
+from pytest_tritonverify.settings import cores
 from pytest_tritonverify.supervision import VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 _ACCELERATORS = tuple(name for name in DEVICES if name != "cpu")
 _PROBE_TIMEOUT = 120.0
 _FINGERPRINT_TIMEOUT = 120.0
+# A pair needs about twice as many processes; each of these takes hundreds of megabytes.
+_MOST_SPARES = 4
+# In a random order most pairs are begun at some time. Each holds memory, on its device too.
+_MOST_AWAKE = 4
 
 
 class DeviceMissingError(RuntimeError):
@@ -62,9 +67,13 @@ class Engine:
         if settings.fresh_cache and own_cache is None:
             self.own_cache = own_cache_folder()
         self._judges: dict[Path, PairJudge] = {}
+        # Those whose processes may be running, the last one used at the end.
+        self._awake: dict[Path, PairJudge] = {}
         self._benchmarks: dict[Path, PairBenchmark] = {}
         # By task, and by the device that it is stood in for.
         self._references: dict[tuple[Path, str], Process] = {}
+        # The one of them that may be running.
+        self._present: Process | None = None
         self._fingerprint: dict[str, Any] | None = None
         self.device_facts: dict[str, Any] = {}
         # Why accelerators that there seem to be are not used, by their name.
@@ -242,15 +251,24 @@ class Engine:
             cache: folder that the implementation's processes take for Triton's cache; None for
                 the session's.
         """
-        return PairJudge(self.processes(pair, settings, cache))
+        judge = PairJudge(self.processes(pair, settings, cache))
+        self._give_turn(judge.reference)
+        return judge
 
     def judge(self, pair: Pair) -> PairJudge:
         """Return the pair's judge, making it where there is none."""
         if not self._judges and not self._settings.in_process:
             self._import_torch_ahead()
+        self.host.spares = max(min(cores() // 2, _MOST_SPARES), 1)
         if pair.implementation not in self._judges:
             self._judges[pair.implementation] = PairJudge(self.processes(pair))
-        return self._judges[pair.implementation]
+        judge = self._judges[pair.implementation]
+        self._give_turn(judge.reference)
+        self._awake.pop(pair.implementation, None)
+        self._awake[pair.implementation] = judge
+        if len(self._awake) > _MOST_AWAKE:
+            self._awake.pop(next(iter(self._awake))).close()
+        return judge
 
     def benchmark(self, pair: Pair) -> PairBenchmark:
         """Return what measures a pair, making it where there is none.
@@ -259,6 +277,7 @@ class Engine:
         """
         from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
 
+        self.host.spares = 0
         for judge in self._judges.values():
             judge.close()
         for implementation, other in self._benchmarks.items():
@@ -266,7 +285,9 @@ class Engine:
                 other.close()
         if pair.implementation not in self._benchmarks:
             self._benchmarks[pair.implementation] = PairBenchmark(self.processes(pair))
-        return self._benchmarks[pair.implementation]
+        benchmark = self._benchmarks[pair.implementation]
+        self._give_turn(benchmark.inputs)
+        return benchmark
 
     def last_cause(self, pair: Pair) -> BaseException | None:
         """Return the exception of a pair's last case, where everything runs in this process."""
@@ -274,14 +295,18 @@ class Engine:
         return judge.last_cause if judge is not None else None
 
     def _reference(self, pair: Pair) -> Process:
-        """Return the task's worker; the one of another task ends, as it holds all its inputs."""
+        """Return the task's worker."""
         alone = self._alone(pair)
         key = (pair.task, alone.standin)
         if key not in self._references:
-            for process in self._references.values():
-                process.close()
-            self._references = {key: alone.reference()}
+            self._references[key] = alone.reference()
         return self._references[key]
+
+    def _give_turn(self, reference: Process) -> None:
+        """End the worker of another task, as it holds all its inputs."""
+        if self._present is not None and self._present is not reference:
+            self._present.close()
+        self._present = reference
 
     def _alone(self, pair: Pair) -> PairProcesses:
         return PairProcesses(pair, self._settings, self.device.name, self.spawn)

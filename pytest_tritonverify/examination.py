@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _NO_FIXED_PLAIN: Mapping[int, Mapping[str, str] | None] = {}
 
+# Nobody can foresee what it says.
+_CHANCE = random.SystemRandom()
+
 
 class ExecutionExamination:
     """Examines the cases of one pair.
@@ -46,7 +49,7 @@ class ExecutionExamination:
         self.reference = processes.shared
         self.observer = processes.observer()
         self.plain = processes.candidate()
-        self.choose = random.SystemRandom()
+        self.choose: random.Random = _CHANCE
 
     def run(
         self,

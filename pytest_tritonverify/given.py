@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,22 @@ class Given:
         key = f"verify_{name.replace('-', '_')}"
         value = self.option(key)
         return self.ini(key) if value in (None, []) else value
+
+    def seconds(self, name: str, default: float) -> float:
+        """Return the number of seconds that is given under a name, or the default.
+
+        Raises:
+            ValueError: the value is none, or not positive.
+        """
+        value = self(name) or default
+        option = f"--verify-{name.replace('_', '-')}"
+        try:
+            seconds = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{option}: {value!r} is no number of seconds") from None
+        if not 0 < seconds < math.inf:
+            raise ValueError(f"{option}: {value!r} is no positive number of seconds")
+        return seconds
 
     def file(self, name: str) -> Path | None:
         """Return the absolute path that is given under a name; None where there is none."""

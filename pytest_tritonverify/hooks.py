@@ -12,7 +12,7 @@ from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.results.claim import ClaimedError
 from pytest_tritonverify.signals import Termination
-from pytest_tritonverify.startup import WORKER_KEY
+from pytest_tritonverify.stash import WORKER_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_tritonverify.session import VerifySession
 
 _REPORT_ATTRIBUTE = "tritonverify"
-# The documented exit status of a benchmark whose gate stays closed.
-_REFUSED = 2
 
 
 class ActiveHooks:
@@ -155,6 +153,7 @@ class ActiveHooks:
         report = yield
         if call.when == "call" and isinstance(item, VerifyItem) and item.payload is not None:
             setattr(report, _REPORT_ATTRIBUTE, item.payload)
+            item.payload = None
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -166,6 +165,8 @@ class ActiveHooks:
         yield
         if payload is not None:
             terminal.progress(self._session, payload, self._reporter)
+            # pytest keeps reports to the end; the ledger has what this one brought.
+            delattr(report, _REPORT_ATTRIBUTE)
 
     @property
     def _reporter(self) -> Any:
@@ -228,7 +229,10 @@ class ActiveHooks:
         )
         if self._judging and session.exitstatus in settled:
             if self._session.refused():
-                session.exitstatus = _REFUSED
+                # Not at the top: most runs measure nothing.
+                from pytest_tritonverify.benchmark.items import REFUSED
+
+                session.exitstatus = REFUSED
             elif self._session.red:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import choices
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_tritonverify.discovery import Pair
     from pytest_tritonverify.settings import Settings
 
-AUTO, REQUIRE, OFF = "auto", "require", "off"
-CHOICES = (AUTO, REQUIRE, OFF)
+AUTO, REQUIRE, OFF = choices.ISOLATION
 LANDLOCK = "landlock"
 NONE = "none"
 
@@ -38,7 +39,7 @@ class Limits:
     """What the user asked for of isolation.
 
     Attributes:
-        files: one of `CHOICES`: whether files are kept from implementations.
+        files: one of `choices.ISOLATION`: whether files are kept from implementations.
         memory: bytes that each process of an implementation may have; 0 for no limit, None for
             the default.
         processes: how many processes it may have; 0 for no limit.

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import isolation
+from pytest_tritonverify import choices
 from pytest_tritonverify.benchmark import options as benchmark_options
 from pytest_tritonverify.compilation import options as compile_options
-from pytest_tritonverify.settings import (
-    AUTOTUNE_CHOICES,
-    DEGENERATION_CHOICES,
-    DEVICE_CHOICES,
-    EXECUTION_CHOICES,
-    GOLDEN_CHOICES,
-    GUARD_BANDS_CHOICES,
-    HIDDEN_STATE_CHOICES,
-    MASKED_LANES_CHOICES,
-    STANDIN_CHOICES,
-    START_CHOICES,
-    STRESS_RUNS,
-)
 
 if TYPE_CHECKING:
     import pytest
@@ -91,7 +78,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "device",
         "Where implementations run; auto takes an accelerator if there is one, else the CPU",
-        choices=DEVICE_CHOICES,
+        choices=choices.DEVICE,
     )
     add("timeout", "Seconds that one pair may take (default 900)", metavar="SECONDS")
     add(
@@ -102,42 +89,42 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "start",
         "How worker processes are started; auto forks where the device allows it",
-        choices=START_CHOICES,
+        choices=choices.START,
     )
     add(
         "degeneration",
         "What becomes of an implementation that computes in PyTorch instead of Triton, by its "
         "source: strict (default) fails it, partial allows torch operators beside kernels that "
         "do real work, warn only reports",
-        choices=DEGENERATION_CHOICES,
+        choices=choices.DEGENERATION,
     )
     add(
         "execution",
         "What becomes of one whose kernels are seen not to do the work when it runs",
-        choices=EXECUTION_CHOICES,
+        choices=choices.EXECUTION,
     )
     add(
         "hidden-state",
         "Whether weights and buffers of both models are compared before the first case",
-        choices=HIDDEN_STATE_CHOICES,
+        choices=choices.HIDDEN_STATE,
     )
     add(
         "standin",
         "Which accelerator the CPU stands in for, so that code written for it can be judged; auto "
         "goes by what the pair's source asks for",
-        choices=STANDIN_CHOICES,
+        choices=choices.STANDIN,
     )
     add(
         "autotune",
         "Which configurations of autotuned kernels are judged: the first after pruning (default "
         "on the CPU), or all of them, one by one and on the same buffers",
-        choices=AUTOTUNE_CHOICES,
+        choices=choices.AUTOTUNE,
     )
     add(
         "masked-lanes",
         "What a masked tl.load without `other` yields where the mask is off, on the CPU: poison "
         "(default) shows kernels that use it, zero is what Triton's interpreter does",
-        choices=MASKED_LANES_CHOICES,
+        choices=choices.MASKED_LANES,
     )
     add(
         "interpreter-jobs",
@@ -149,7 +136,7 @@ def add_options(parser: pytest.Parser) -> None:
         "isolation",
         "Whether implementations are kept from files: the task, results, and writing to pairs and "
         "packages; auto (default) does so where the kernel has Landlock, require insists on it",
-        choices=isolation.CHOICES,
+        choices=choices.ISOLATION,
     )
     add(
         "memory-limit",
@@ -170,14 +157,14 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "golden",
         "What the golden is computed in: own (default), the reference's own precision, or float64",
-        choices=GOLDEN_CHOICES,
+        choices=choices.GOLDEN,
     )
     add(
         "stress",
-        f"Run each case N times ({STRESS_RUNS} where no number is given) in changing surroundings, "
-        "and fail it where a run fails or differs",
+        f"Run each case N times ({choices.STRESS_RUNS} where no number is given) in changing "
+        "surroundings, and fail it where a run fails or differs",
         nargs="?",
-        const=str(STRESS_RUNS),
+        const=str(choices.STRESS_RUNS),
         metavar="N",
     )
     add(
@@ -188,7 +175,7 @@ def add_options(parser: pytest.Parser) -> None:
     add(
         "guard-bands",
         "On devices: whether memory beside tensors is watched for stray writes (default on)",
-        choices=GUARD_BANDS_CHOICES,
+        choices=choices.GUARD_BANDS,
     )
     add(
         "strict-limit",

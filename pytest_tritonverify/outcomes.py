@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pytest_tritonverify.accuracy.dtypes import kind_of
 from pytest_tritonverify.evidence.case import GoldenFact
 from pytest_tritonverify.execution import running, tensors, wire
 
@@ -87,16 +88,13 @@ def _difference(path: str, elements: int, total: int, max_abs_diff: float | None
 
 def _distance(first: torch.Tensor, other: torch.Tensor) -> tuple[int, int, float | None]:
     """Return how many elements differ by a bit, how many there are, and the largest difference."""
-    size = first.element_size()
-    rows = [
-        tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1, 1).view(torch.uint8)
-        for tensor in (first, other)
-    ]
-    differ = (rows[0] != rows[1]).reshape(-1, size).any(1)
-    wide = torch.complex128 if first.is_complex() else torch.float64
-    gap = (first.detach().to(wide) - other.detach().to(wide)).abs().reshape(-1)
-    gap = gap[torch.isfinite(gap)]
-    largest = float(gap.max()) if gap.numel() else None
+    differ = (_rows(first) != _rows(other)).any(1)
+    largest = None
+    if _computable(first):
+        wide = torch.complex128 if first.is_complex() else torch.float64
+        gap = (first.detach().to(wide) - other.detach().to(wide)).abs().reshape(-1)
+        gap = gap[torch.isfinite(gap)]
+        largest = float(gap.max()) if gap.numel() else None
     return int(differ.sum()), first.numel(), largest
 
 
@@ -186,10 +184,19 @@ def _bits(tensor: torch.Tensor) -> bytes:
 def _is_constant(tensor: torch.Tensor) -> bool:
     if tensor.numel() == 0:
         return True
-    size = tensor.element_size()
-    raw = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1, 1)
-    rows = raw.view(torch.uint8).reshape(-1, size)
+    rows = _rows(tensor)
     return bool((rows == rows[0]).all())
+
+
+def _rows(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of a tensor, a row for each element."""
+    raw = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1, 1)
+    return raw.view(torch.uint8).reshape(-1, tensor.element_size())
+
+
+def _computable(*tensors: torch.Tensor) -> bool:
+    """Whether torch computes with numbers of these dtypes; of others there are only the bits."""
+    return all(kind_of(tensor.dtype) is not None for tensor in tensors)
 
 
 def _share_near(golden: torch.Tensor, actual: torch.Tensor) -> float:
@@ -198,6 +205,9 @@ def _share_near(golden: torch.Tensor, actual: torch.Tensor) -> float:
         return 0.0
     if not golden.numel():
         return 1.0
+    if not _computable(golden, actual):
+        same = golden.dtype == actual.dtype
+        return float((_rows(golden) == _rows(actual)).all(1).double().mean()) if same else 0.0
     complex_ = golden.is_complex() or actual.is_complex()
     wide = torch.complex128 if complex_ else torch.float64
     expected, got = golden.detach().to(wide), actual.detach().to(wide)
@@ -216,6 +226,8 @@ def _differs(golden: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two goldens differ by more than rounding."""
     if golden.shape != other.shape or golden.dtype != other.dtype:
         return True
+    if not _computable(golden):
+        return _bits(golden) != _bits(other)
     if not _inexact(golden):
         return not torch.equal(golden, other)
     wide = torch.complex128 if golden.is_complex() else torch.float64

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pytest_tritonverify.compilation.launches import Recording
@@ -60,7 +60,7 @@ class UndefinedLoad:
 
     def __str__(self) -> str:
         """Return the place, as the implementation's author names it."""
-        return f"{os.path.basename(self.file)}:{self.line}"  # noqa: PTH119 - a foreign string
+        return f"{PurePosixPath(self.file).name}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Stray:
         """Return the place and what happened there."""
         lanes = "1 lane" if self.lanes == 1 else f"{self.lanes} lanes"
         end = "beyond the end" if self.side == "after" else "before the beginning"
-        place = f"{os.path.basename(self.file)}:{self.line}"  # noqa: PTH119 - a foreign string
+        place = f"{PurePosixPath(self.file).name}:{self.line}"
         return f"{place}: {self.kind} of {lanes}, up to {self.reach} bytes {end} of {self.tensor}"
 
 
@@ -123,7 +123,7 @@ class Breach:
         size = "1 byte" if self.count == 1 else f"{self.count} bytes"
         end = "beyond the end" if self.side == "after" else "before the beginning"
         far = "" if self.reach == self.count else f", up to {self.reach} bytes away"
-        made = f", made at {os.path.basename(self.file)}:{self.line}" if self.file else ""  # noqa: PTH119 - a foreign string
+        made = f", made at {PurePosixPath(self.file).name}:{self.line}" if self.file else ""
         return f"{size} {end} of {self.tensor}{made}{far}"
 
 

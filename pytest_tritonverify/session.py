@@ -53,11 +53,14 @@ class VerifySession:
     compilations: Compilations | None = None
     clocks: dict[str, Any] | None = field(init=False, default=None)
     screening: Screening = field(init=False)
+    _known: dict[Path, Pair] = field(init=False)
     _environment_sent: set[Path] = field(default_factory=set)
     _claims: Claims = field(default_factory=Claims)
 
     def __post_init__(self) -> None:
         self.screening = Screening(self.settings)
+        known = (*self.activation.named, *self.findings.pairs)
+        self._known = {pair.implementation: pair for pair in known}
 
     def run_case(
         self,
@@ -204,8 +207,7 @@ class VerifySession:
                 self.benchmarks.expect_names(pair, listing.cases, wanted)
 
     def _pair(self, implementation: Path) -> Pair | None:
-        known = (*self.findings.pairs, *self.activation.named)
-        found = next((pair for pair in known if pair.implementation == implementation), None)
+        found = self._known.get(implementation)
         # What pytest has collected counts, also where the walk has not come.
         if found is None and implementation.is_file():
             found = discovery.pair_of(implementation)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import isolation
+from pytest_tritonverify import choices, isolation
 from pytest_tritonverify.discovery import Selection
 from pytest_tritonverify.given import Given
 from pytest_tritonverify.strictness.limits import StrictLimits
@@ -19,20 +19,8 @@ if TYPE_CHECKING:
     from pytest_tritonverify.compilation.wishes import CompileWishes
 
 DEFAULT_TIMEOUT = 900.0
-DEVICE_CHOICES = ("auto", "npu", "cuda", "cpu")
-START_CHOICES = ("auto", "fork", "spawn")
-DEGENERATION_CHOICES = ("strict", "partial", "warn", "off")
-EXECUTION_CHOICES = ("fail", "warn", "off")
-HIDDEN_STATE_CHOICES = ("fail", "off")
-STANDIN_CHOICES = ("auto", "npu", "cuda", "off")
-AUTOTUNE_CHOICES = ("first", "all")
 GITHUB_SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """The variable with the file that a step of a GitHub job appends to."""
-MASKED_LANES_CHOICES = ("poison", "zero")
-GOLDEN_CHOICES = ("own", "float64")
-GUARD_BANDS_CHOICES = ("on", "off")
-STRESS_RUNS = 50
-"""Runs of a case under stress where no number is given: the open standard's own."""
 _MOST_RUNS = 10_000
 
 
@@ -40,11 +28,11 @@ class SettingsError(ValueError):
     """A setting that can't be followed; the text is for the user."""
 
 
-def _cores() -> int:
+def cores() -> int:
     """Return this process's share of the cores that it may use: pytest-xdist runs several."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(cores // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
+    usable = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(usable // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,26 +42,26 @@ class Settings:
     Attributes:
         dirs: absolute folders in which pairs are searched.
         selection: patterns that narrow the pairs.
-        device: one of `DEVICE_CHOICES`.
+        device: one of `choices.DEVICE`.
         timeout: seconds that one pair may take.
         non_compute: outputs must agree bit for bit.
         exact_int: integer outputs of float inputs must agree exactly.
         hf32: float32 outputs are judged by the rows of hifloat32.
         strict: outputs must pass the gates beyond the standard, and warnings are failures.
         strict_limits: the gates' thresholds.
-        golden: what the golden is computed in, one of `GOLDEN_CHOICES`.
+        golden: what the golden is computed in, one of `choices.GOLDEN`.
         stress: how often each case is run.
         trials: from how many seeds each case's inputs are made.
-        guard_bands: on devices: tensors lie between bands, one of `GUARD_BANDS_CHOICES`.
+        guard_bands: on devices: tensors lie between bands, one of `choices.GUARD_BANDS`.
         output: where the result of the only pair goes, instead of beside it.
-        start: one of `START_CHOICES`.
-        degeneration: policy of the static check, one of `DEGENERATION_CHOICES`.
-        execution: policy of the check at run time, one of `EXECUTION_CHOICES`.
-        standin: which accelerator the CPU stands in for, one of `STANDIN_CHOICES`.
+        start: one of `choices.START`.
+        degeneration: policy of the static check, one of `choices.DEGENERATION`.
+        execution: policy of the check at run time, one of `choices.EXECUTION`.
+        standin: which accelerator the CPU stands in for, one of `choices.STANDIN`.
         autotune: which configurations of autotuned kernels are judged.
         determinism: run each side twice and compare the runs bit for bit.
         hidden_state: whether the models of both sides are compared.
-        masked_lanes: what undefined lanes hold on the CPU, one of `MASKED_LANES_CHOICES`.
+        masked_lanes: what undefined lanes hold on the CPU, one of `choices.MASKED_LANES`.
         interpreter_jobs: processes over which a long launch is spread on the CPU.
         limits: what is kept from implementations' processes.
         protected: folders, beside those of pairs, that implementations may not write to.
@@ -111,7 +99,7 @@ class Settings:
     determinism: bool = False
     hidden_state: str = "fail"
     masked_lanes: str = "poison"
-    interpreter_jobs: int = field(default_factory=_cores)
+    interpreter_jobs: int = field(default_factory=cores)
     limits: isolation.Limits = field(default_factory=isolation.Limits)
     protected: tuple[Path, ...] = ()
     in_process: bool = False
@@ -145,37 +133,36 @@ class Settings:
         """
         given = Given(option, ini, cwd, ini_folder)
         dirs = option("verify_dir") or ini("verify_dirs") or []
-        timeout = given("timeout") or DEFAULT_TIMEOUT
         return cls(
             dirs=tuple(_folder(cwd, entry) for entry in dirs),
             selection=Selection(tuple(given("op") or ()), tuple(given("impl") or ())),
-            device=_choice("device", given("device") or "auto", DEVICE_CHOICES),
-            timeout=positive_seconds("timeout", timeout),
+            device=_choice("device", given("device") or "auto", choices.DEVICE),
+            timeout=_timeout(given),
             non_compute=bool(given("non_compute")),
             exact_int=bool(given("exact_int")),
             hf32=bool(given("hf32")),
             strict=bool(given("strict")),
             strict_limits=_limits(given("strict_limit") or ()),
-            golden=_choice("golden", given("golden") or "own", GOLDEN_CHOICES),
+            golden=_choice("golden", given("golden") or "own", choices.GOLDEN),
             stress=_runs("stress", given("stress") or 1),
             trials=_runs("trials", given("trials") or 1),
-            guard_bands=_choice("guard_bands", given("guard_bands") or "on", GUARD_BANDS_CHOICES),
+            guard_bands=_choice("guard_bands", given("guard_bands") or "on", choices.GUARD_BANDS),
             output=given.file("output"),
-            start=_choice("start", given("start") or "auto", START_CHOICES),
+            start=_choice("start", given("start") or "auto", choices.START),
             degeneration=_choice(
-                "degeneration", given("degeneration") or "strict", DEGENERATION_CHOICES
+                "degeneration", given("degeneration") or "strict", choices.DEGENERATION
             ),
-            execution=_choice("execution", given("execution") or "fail", EXECUTION_CHOICES),
-            standin=_choice("standin", given("standin") or "auto", STANDIN_CHOICES),
-            autotune=_choice("autotune", given("autotune") or "first", AUTOTUNE_CHOICES),
+            execution=_choice("execution", given("execution") or "fail", choices.EXECUTION),
+            standin=_choice("standin", given("standin") or "auto", choices.STANDIN),
+            autotune=_choice("autotune", given("autotune") or "first", choices.AUTOTUNE),
             determinism=bool(given("determinism")),
             hidden_state=_choice(
-                "hidden_state", given("hidden_state") or "fail", HIDDEN_STATE_CHOICES
+                "hidden_state", given("hidden_state") or "fail", choices.HIDDEN_STATE
             ),
             masked_lanes=_choice(
-                "masked_lanes", given("masked_lanes") or "poison", MASKED_LANES_CHOICES
+                "masked_lanes", given("masked_lanes") or "poison", choices.MASKED_LANES
             ),
-            interpreter_jobs=_jobs(given("interpreter_jobs") or _cores()),
+            interpreter_jobs=_jobs(given("interpreter_jobs") or cores()),
             limits=_isolation(given),
             in_process=bool(given("in_process")),
             github_summary=_github_summary(given("github_summary") or "auto", cwd),
@@ -264,14 +251,14 @@ def _folder(cwd: Path, entry: str | Path) -> Path:
     return path
 
 
-def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(choices)}")
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise SettingsError(f"verify_{name}: {value!r} is none of {', '.join(allowed)}")
     return value
 
 
 def _isolation(given: Callable[[str], Any]) -> isolation.Limits:
-    _choice("isolation", given("isolation") or isolation.AUTO, isolation.CHOICES)
+    _choice("isolation", given("isolation") or isolation.AUTO, choices.ISOLATION)
     try:
         return isolation.Limits.load(given)
     except ValueError as error:
@@ -296,20 +283,11 @@ def _limits(entries: Iterable[str]) -> StrictLimits:
         raise SettingsError(f"--verify-strict-limit: {error}") from None
 
 
-def positive_seconds(name: str, value: Any) -> float:
-    """Return a number of seconds.
-
-    Raises:
-        SettingsError: the value of that setting is none, or not positive.
-    """
-    option = f"--verify-{name.replace('_', '-')}"
+def _timeout(given: Given) -> float:
     try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{option}: {value!r} is no number of seconds") from None
-    if not 0 < seconds < float("inf"):
-        raise SettingsError(f"{option}: {value!r} is no positive number of seconds")
-    return seconds
+        return given.seconds("timeout", DEFAULT_TIMEOUT)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _runs(name: str, value: Any) -> int:
@@ -318,7 +296,7 @@ def _runs(name: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise SettingsError(
             f"--verify-{name}: {value!r} is no whole number; where a path follows the option, "
-            f"write --verify-{name}={STRESS_RUNS}"
+            f"write --verify-{name}={choices.STRESS_RUNS}"
         ) from None
     if not 1 <= runs <= _MOST_RUNS:
         raise SettingsError(f"--verify-{name}: {value!r} is not between 1 and {_MOST_RUNS}")

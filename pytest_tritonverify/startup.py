@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_tritonverify.stash import WORKER_KEY, session_key
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from pytest_tritonverify.discovery import Findings
     from pytest_tritonverify.engine import Engine
     from pytest_tritonverify.settings import Settings
-
-# How a worker of pytest-xdist gets what its controller has found out.
-WORKER_KEY = "tritonverify"
 
 ALLOW_CONFTEST = "--verify-allow-conftest"
 
@@ -164,7 +163,6 @@ def configure(config: pytest.Config) -> None:
     if not (activation.dirs or activation.named):
         return
     from pytest_tritonverify.hooks import ActiveHooks, WithoutConfigFile
-    from pytest_tritonverify.stash import session_key
 
     findings = _findings(config, activation)
     _check_request(settings, activation, findings)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import faults, hints
@@ -172,7 +173,7 @@ class Process:
         """Return where in the user's file a process was, by the stacks that it has written down."""
         stack = output.rpartition(_RUNNING)[2].partition("\nThread ")[0]
         for path, line in _FRAME.findall(stack) if _RUNNING in output else ():
-            if os.path.basename(path) == self._label:  # noqa: PTH119 - a foreign string
+            if PurePosixPath(path).name == self._label:
                 return path, int(line)
         return None, None
 

@@ -10,6 +10,7 @@ import pytest
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.device import DEVICE, reasons
+from tests.support.runs import Runner
 from tests.support.warm_start import WarmStart
 from tests.support.workers import PROCESSES
 
@@ -47,6 +48,14 @@ def warm_start() -> Iterator[WarmStart]:
     warm = WarmStart()
     yield warm
     warm.close()
+
+
+@pytest.fixture
+def runner(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, warm_start: WarmStart
+) -> Runner:
+    """Runs pytest with the plugin in an empty folder."""
+    return Runner(pytester, monkeypatch, warm_start)
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,10 @@
 The package knows the two accuracy standards and nothing else: no pytest, no device runtime.
 """
 
-from .judge import judge_outputs
-from .routing import InputType, infer_input_type
-from .rules import Rules
-from .verdict import Caution, OutputsVerdict, OutputVerdict
+from pytest_tritonverify.accuracy.judge import judge_outputs
+from pytest_tritonverify.accuracy.routing import InputType, infer_input_type
+from pytest_tritonverify.accuracy.rules import Rules
+from pytest_tritonverify.accuracy.verdict import Caution, OutputsVerdict, OutputVerdict
 
 __all__ = [
     "Caution",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from .dtypes import wide_integers
+from pytest_tritonverify.accuracy.dtypes import wide_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,17 +16,22 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .floats import Block, blocks, greater
-from .limits import ECO_LIMIT_ULPS, ECO_REQUIRED_PERCENT, EcoLimits, FloatFormat
-from .offenders import Addressing, Offender, WorstElements
-from .peaks import Peaks
-from .ulp import ulp
-from .verdict import Finding
+from pytest_tritonverify.accuracy.floats import Block, blocks, greater
+from pytest_tritonverify.accuracy.limits import (
+    ECO_LIMIT_ULPS,
+    ECO_REQUIRED_PERCENT,
+    EcoLimits,
+    FloatFormat,
+)
+from pytest_tritonverify.accuracy.offenders import Addressing, Offender, WorstElements
+from pytest_tritonverify.accuracy.peaks import Peaks
+from pytest_tritonverify.accuracy.ulp import ulp
+from pytest_tritonverify.accuracy.verdict import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .floats import Elements
+    from pytest_tritonverify.accuracy.floats import Elements
 
 _CERTAIN = 1 - 2**-20
 """Share of the tolerance within which float32 decides.

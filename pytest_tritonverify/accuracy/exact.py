@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .chunks import Chunk, over_chunks
-from .distances import integer_at, integer_distances
-from .dtypes import bit_view, kind_of, same_bits
-from .offenders import Addressing, Offender, WorstElements, greatest
-from .verdict import Finding
+from pytest_tritonverify.accuracy.chunks import Chunk, over_chunks
+from pytest_tritonverify.accuracy.distances import integer_at, integer_distances
+from pytest_tritonverify.accuracy.dtypes import bit_view, kind_of, same_bits
+from pytest_tritonverify.accuracy.offenders import Addressing, Offender, WorstElements, greatest
+from pytest_tritonverify.accuracy.verdict import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .distances import Distances
-    from .verdict import Category
+    from pytest_tritonverify.accuracy.distances import Distances
+    from pytest_tritonverify.accuracy.verdict import Category
 
 
 def compare_bits(golden: torch.Tensor, actual: torch.Tensor) -> Finding:

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from .chunks import Chunk, over_chunks
-from .dtypes import dtype_name, same_bits
-from .limits import CAST_BOUNDS
-from .nonfinite import NonFinite, all_finite, non_finite
-from .peaks import Peaks
-from .workspace import Workspace
+from pytest_tritonverify.accuracy.chunks import Chunk, over_chunks
+from pytest_tritonverify.accuracy.dtypes import dtype_name, same_bits
+from pytest_tritonverify.accuracy.limits import CAST_BOUNDS
+from pytest_tritonverify.accuracy.nonfinite import NonFinite, all_finite, non_finite
+from pytest_tritonverify.accuracy.peaks import Peaks
+from pytest_tritonverify.accuracy.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Self
 
-    from .offenders import Addressing
-    from .verdict import Finding
+    from pytest_tritonverify.accuracy.offenders import Addressing
+    from pytest_tritonverify.accuracy.verdict import Finding
 
 
 _BLOCK = 1 << 14

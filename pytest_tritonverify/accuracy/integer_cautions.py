@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .chunks import chunk_pairs
-from .dtypes import is_index_like, same_bits, wide_integers
-from .verdict import Caution
+from pytest_tritonverify.accuracy.chunks import chunk_pairs
+from pytest_tritonverify.accuracy.dtypes import is_index_like, same_bits, wide_integers
+from pytest_tritonverify.accuracy.verdict import Caution
 
 if TYPE_CHECKING:
-    from .routing import Route
-    from .verdict import Finding
+    from pytest_tritonverify.accuracy.routing import Route
+    from pytest_tritonverify.accuracy.verdict import Finding
 
 LEAST_SHARE = 0.05
 """Share of elements off by one from which their direction is told; rounding ties are rarer."""

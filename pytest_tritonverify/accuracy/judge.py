@@ -5,21 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .distances import integer_at
-from .ecosystem import EcosystemTally
-from .exact import (
+from pytest_tritonverify.accuracy.distances import integer_at
+from pytest_tritonverify.accuracy.ecosystem import EcosystemTally
+from pytest_tritonverify.accuracy.exact import (
     compare_bits,
     compare_bools,
     compare_integers,
     compare_python_integers,
 )
-from .floats import scan_floats
-from .integer_cautions import off_by_one_cautions
-from .limits import FLOAT_FORMATS, cap_limits, eco_limits, npu_limits, row_format
-from .messages import outputs_message, place, precheck_message, rule_message
-from .npu_benchmark import NpuBenchmarkTally
-from .offenders import Addressing
-from .prechecks import (
+from pytest_tritonverify.accuracy.floats import scan_floats
+from pytest_tritonverify.accuracy.integer_cautions import off_by_one_cautions
+from pytest_tritonverify.accuracy.limits import (
+    FLOAT_FORMATS,
+    cap_limits,
+    eco_limits,
+    npu_limits,
+    row_format,
+)
+from pytest_tritonverify.accuracy.messages import (
+    outputs_message,
+    place,
+    precheck_message,
+    rule_message,
+)
+from pytest_tritonverify.accuracy.npu_benchmark import NpuBenchmarkTally
+from pytest_tritonverify.accuracy.offenders import Addressing
+from pytest_tritonverify.accuracy.prechecks import (
     Value,
     detached,
     dtype_cautions,
@@ -28,19 +39,19 @@ from .prechecks import (
     shape_problem,
     value_of,
 )
-from .routing import choose_route, route_log_lines
-from .structure import Agreement, Disagreement, pair_outputs
-from .verdict import Caution, Finding, OutputsVerdict, OutputVerdict
+from pytest_tritonverify.accuracy.routing import choose_route, route_log_lines
+from pytest_tritonverify.accuracy.structure import Agreement, Disagreement, pair_outputs
+from pytest_tritonverify.accuracy.verdict import Caution, Finding, OutputsVerdict, OutputVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import torch
 
-    from .floats import FloatTally
-    from .routing import InputType, Route
-    from .rules import Rules
-    from .structure import ValuePair
+    from pytest_tritonverify.accuracy.floats import FloatTally
+    from pytest_tritonverify.accuracy.routing import InputType, Route
+    from pytest_tritonverify.accuracy.rules import Rules
+    from pytest_tritonverify.accuracy.structure import ValuePair
 
 
 def judge_outputs(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .verdict import Category, Finding, OutputVerdict
+    from pytest_tritonverify.accuracy.verdict import Category, Finding, OutputVerdict
 
 MAX_IN_FULL = 20
 """Failing outputs described in full; of further ones only the first line is given."""

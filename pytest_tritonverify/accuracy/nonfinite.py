@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from .offenders import Addressing
+    from pytest_tritonverify.accuracy.offenders import Addressing
 
 MAX_POSITIONS = 5
 """Positions named in a message."""

@@ -20,14 +20,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .floats import Block, blocks, greater
-from .limits import MERE_EPSILON, NPU_REQUIRED_PERCENT, CapLimits, NpuLimits
-from .offenders import Addressing, Offender, WorstElements
-from .verdict import Finding
+from pytest_tritonverify.accuracy.floats import Block, blocks, greater
+from pytest_tritonverify.accuracy.limits import (
+    MERE_EPSILON,
+    NPU_REQUIRED_PERCENT,
+    CapLimits,
+    NpuLimits,
+)
+from pytest_tritonverify.accuracy.offenders import Addressing, Offender, WorstElements
+from pytest_tritonverify.accuracy.verdict import Finding
 
 if TYPE_CHECKING:
-    from .floats import Elements
-    from .workspace import Workspace
+    from pytest_tritonverify.accuracy.floats import Elements
+    from pytest_tritonverify.accuracy.workspace import Workspace
 
 
 class _Measured(NamedTuple):

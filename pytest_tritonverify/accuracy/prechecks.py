@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .dtypes import kind_of
-from .structure import is_plain_tensor
-from .verdict import Caution
+from pytest_tritonverify.accuracy.dtypes import kind_of
+from pytest_tritonverify.accuracy.structure import is_plain_tensor
+from pytest_tritonverify.accuracy.verdict import Caution
 
 if TYPE_CHECKING:
-    from .dtypes import Kind
+    from pytest_tritonverify.accuracy.dtypes import Kind
 
 _INT64 = torch.iinfo(torch.int64)
 _KIND_NAMES: dict[Kind, str] = {

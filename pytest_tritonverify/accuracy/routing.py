@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from .dtypes import dtype_name, is_index_like
-from .limits import (
+from pytest_tritonverify.accuracy.dtypes import dtype_name, is_index_like
+from pytest_tritonverify.accuracy.limits import (
     ECO_LIMIT_ULPS,
     ECO_REQUIRED_PERCENT,
     NPU_REQUIRED_PERCENT,
@@ -22,9 +22,9 @@ from .limits import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .dtypes import Kind
-    from .rules import Rules
-    from .verdict import Category
+    from pytest_tritonverify.accuracy.dtypes import Kind
+    from pytest_tritonverify.accuracy.rules import Rules
+    from pytest_tritonverify.accuracy.verdict import Category
 
 _TITLES: dict[Category, str] = {
     "eco_open_source": "生态开源精度标准,第一标准",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -186,9 +186,9 @@ def _members(value: object) -> dict[object, tuple[str, object]]:
     return {name: (f".{name}", member) for name, member in _fields(value).items()}
 
 
-def _fields(value: object) -> dict[str, object]:
+def _fields(value: Any) -> dict[str, object]:
     return {
         field.name: getattr(value, field.name)
-        for field in dataclasses.fields(value)  # type: ignore[arg-type]  # a dataclass instance
+        for field in dataclasses.fields(value)
         if hasattr(value, field.name)
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from .limits import FloatFormat
+    from pytest_tritonverify.accuracy.limits import FloatFormat
 
 _FLOAT64_BIAS = 1023
 _FLOAT64_MANTISSA_BITS = 52

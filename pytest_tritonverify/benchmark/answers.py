@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.benchmark.measurement import MeasurementError, SideMeasurement
 from pytest_tritonverify.benchmark.plausible import Loop
 
@@ -52,13 +53,21 @@ def read(message: Message, repeats: int, judged_s: float | None) -> Measured:
     if side.samples_ms:
         if len(side.samples_ms) != repeats:
             raise MeasurementError(f"it has {len(side.samples_ms)} samples of {repeats} forwards")
-        mean = math.fsum(side.samples_ms) / repeats
+        mean = _mean(side.samples_ms)
         if side.latency_ms is None or not math.isclose(
             mean, side.latency_ms, rel_tol=_AGREEMENT, abs_tol=1e-9
         ):
             raise MeasurementError("its latency is not the mean of its samples")
     judged = None if judged_s is None else judged_s * 1000
     return Measured(side, Loop(judged, told, forwards), _numbers(message.get("kept", []), repeats))
+
+
+def _mean(samples: tuple[float, ...]) -> float:
+    """Return a mean; NaN where there is none, as of both infinities or beyond all numbers."""
+    try:
+        return math.fsum(samples) / len(samples)
+    except (OverflowError, ValueError):
+        return math.nan
 
 
 def _numbers(value: Any, repeats: int) -> tuple[int, ...]:
@@ -71,7 +80,7 @@ def _numbers(value: Any, repeats: int) -> tuple[int, ...]:
 
 
 def _milliseconds(timing: dict[str, Any], name: str) -> float:
-    value: Any = timing.get(name)
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise MeasurementError(f"`{name}` is no time: {value!r}")
-    return float(value)
+    found = figures.number(timing.get(name))
+    if found is None or found < 0:
+        raise MeasurementError(f"`{name}` is no time: {timing.get(name)!r:.100}")
+    return found

@@ -16,7 +16,7 @@ from pytest_tritonverify.benchmark.measurement import (
     SideMeasurement,
 )
 from pytest_tritonverify.execution.timing import sets
-from pytest_tritonverify.execution.wire import WireError, require_sealed
+from pytest_tritonverify.execution.wire import WireError
 from pytest_tritonverify.results.records import CRASH
 from pytest_tritonverify.supervision import IMPLEMENTATION, Failure, Process
 
@@ -138,7 +138,9 @@ class CaseBenchmark:
         outputs = self._outputs(pair.candidate, kept, theirs)
         for number in outputs:
             case = (sets.case_of(packed, number), inputs.fd)
-            self._compare(case, number, outputs[number], mine.get(number), number in required)
+            self._compare(
+                case, number, outputs[number], mine.get(number), required=number in required
+            )
         self._implementation = theirs.side
 
     def _timed_both(
@@ -248,7 +250,8 @@ class CaseBenchmark:
         number: int,
         actual: Answer,
         stateful: Answer | None,
-        required: bool,  # noqa: FBT001 - private
+        *,
+        required: bool,
     ) -> None:
         """Compare the outputs of a timed forward.
 
@@ -284,24 +287,20 @@ class CaseBenchmark:
         raise Failure(IMPLEMENTATION, found.error_type or "AccuracyError", text, "compare")
 
     def _judged(self, call: Parcel, golden: Parcel, actual: Parcel) -> Comparison:
-        from pytest_tritonverify.accuracy import Rules
-        from pytest_tritonverify.comparison import compare
+        from pytest_tritonverify.comparison import compare, rules_of
 
-        settings = self._pair.settings
-        rules = Rules(non_compute=settings.non_compute, exact_int=settings.exact_int)
+        rules = rules_of(self._pair.settings)
         try:
             return compare(call, golden, actual, rules, lambda line: logger.debug("%s", line))
-        except (WireError, KeyError) as error:
+        except WireError as error:
             raise self._nonsense(self._pair.candidate, error) from None
 
     def _parcel(self, answer: Answer) -> Parcel:
         from pytest_tritonverify.comparison import Parcel
 
         try:
-            if answer.fd is not None:
-                require_sealed(answer.fd)
-            return Parcel(answer.message["result"], answer.fd)
-        except (WireError, KeyError) as error:
+            return Parcel.of(answer)
+        except WireError as error:
             raise self._nonsense(self._pair.candidate, error) from None
 
     def _nonsense(self, process: Process, error: Exception) -> Failure:

@@ -27,14 +27,14 @@ def conclude(output: Path, status: int) -> int:
     try:
         report = perf_file.read(output)
     except perf_file.PerfFileError:
-        print(f"性能测试失败：没有写出结果文件（pytest 退出码 {status}）")  # noqa: T201 - a command
+        print(f"性能测试失败：没有写出结果文件（pytest 退出码 {status}）")
         return 1
     if status not in _ENDED:
-        print(f"性能测试失败：运行没有正常结束（pytest 退出码 {status}）")  # noqa: T201 - a command
+        print(f"性能测试失败：运行没有正常结束（pytest 退出码 {status}）")
         return 1
     counts = f"{report['passed_cases']}/{report['total_cases']} 组通过"
     speedup = report["speedup_vs_torch"]
     shown = "null" if speedup is None else f"{speedup:.4f}"
-    print(f"性能测试完成：{counts}，speedup_vs_torch = {shown}（详见 {output}）")  # noqa: T201 - a command
+    print(f"性能测试完成：{counts}，speedup_vs_torch = {shown}（详见 {output}）")
     frequency = report.get("frequency") or {}
     return 1 if frequency.get("failed") else 0

@@ -38,18 +38,18 @@ def run(options: argparse.Namespace) -> int:
         before, after = _place(options.before, saved), _place(options.after, saved)
         pairs, lonely = _paired(before, after)
     except (history.HistoryError, ComparisonError) as error:
-        print(f"compare: {error}", file=sys.stderr)  # noqa: T201 - a command
+        print(f"compare: {error}", file=sys.stderr)
         return 1
     done, problems = _compared(pairs, (options.before, options.after))
     problems = [*lonely, *problems]
     if options.json:
         content = {"comparisons": [found.to_json() for found in done], "problems": problems}
-        print(json.dumps(result_file.finite(content), ensure_ascii=False, indent=2))  # noqa: T201 - a command
+        print(json.dumps(result_file.finite(content), ensure_ascii=False, indent=2))
     else:
         show = compare_text.markdown if options.markdown else compare_text.text
-        print("\n\n".join(map(show, done)))  # noqa: T201 - a command
+        print("\n\n".join(map(show, done)))
     for problem in problems:
-        print(f"compare: {problem}", file=sys.stderr)  # noqa: T201 - a command
+        print(f"compare: {problem}", file=sys.stderr)
     return 1 if problems or not done else 0
 
 

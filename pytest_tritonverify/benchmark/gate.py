@@ -17,8 +17,6 @@ from pytest_tritonverify.results.reliance import Finding, Now, Refusal
 if TYPE_CHECKING:
     from pathlib import Path
 
-EXIT_STATUS = 2
-
 SHOWN_FAILURES = 5
 _WIDTH = 200
 

@@ -235,10 +235,11 @@ class PerfSettings:
 class _Reader:
     """Fields of a JSON object, each checked as it is taken."""
 
-    def __init__(self, data: Json, what: str, of: type) -> None:
+    def __init__(self, data: Json, what: str, of: type[SideMeasurement | CaseMeasurement]) -> None:
         if not isinstance(data, dict):
             raise MeasurementError(f"a {what} is an object, not {type(data).__name__}")
-        unknown = sorted(str(name) for name in data if name not in of.__dataclass_fields__)  # type: ignore[attr-defined] # a dataclass
+        known = {each.name for each in dataclasses.fields(of)}
+        unknown = sorted(str(name) for name in data if name not in known)
         if unknown:
             raise MeasurementError(f"a {what} has no field {', '.join(unknown)[:200]}")
         self._data, self._what = data, what

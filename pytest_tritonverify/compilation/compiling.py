@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import isolation
 from pytest_tritonverify.compilation import launches
 from pytest_tritonverify.compilation.hosts import CompilerHosts
 from pytest_tritonverify.compilation.outcomes import CompileReport, Outcome, Refusal
@@ -141,6 +142,7 @@ class Compilations:
             "role": "compiler",
             "implementation": str(pair.implementation),
             "task": str(pair.task),
+            "confinement": isolation.confinement(pair, self._settings, target.kind),
             "target": dataclasses.asdict(target),
             "standin": choosing.choose(self._settings.standin, pair.task, pair.implementation),
         }

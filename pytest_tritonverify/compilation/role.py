@@ -15,6 +15,7 @@ from pytest_tritonverify import standin
 from pytest_tritonverify.compilation import compile_launch, finding, jobs, npu, offline
 from pytest_tritonverify.compilation.targets import NPU, Target
 from pytest_tritonverify.execution import loading, secrecy, wire
+from pytest_tritonverify.execution.confinement import Confinement
 
 if TYPE_CHECKING:
     from typing import IO
@@ -42,6 +43,8 @@ class Compiler:
         if self._target.kind == NPU:
             npu.prepare(self._target.arch)
         secrecy.forbid_reading(Path(request["task"]))
+        if request["confinement"]:
+            Confinement.of(request["confinement"]).enter()
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque()
         self._running: list[jobs.Job] = []
         self._limit, self._most = 0.0, 1

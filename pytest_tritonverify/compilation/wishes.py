@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_tritonverify.compilation import targets
 from pytest_tritonverify.compilation.options import DEFAULT_LIMIT
-from pytest_tritonverify.settings import positive_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,11 +41,10 @@ class CompileWishes:
         wanted = targets.parse(given("compile") or ())
         if not wanted:
             return None
-        limit = given("compile_timeout") or DEFAULT_LIMIT
         return cls(
             targets=wanted,
             all_configurations=bool(given("compile_all_configs")),
             # Not resolved: an environment's interpreter is a link to another one.
             ascend_python=given.file("ascend_python"),
-            limit=positive_seconds("compile_timeout", limit),
+            limit=given.seconds("compile_timeout", DEFAULT_LIMIT),
         )

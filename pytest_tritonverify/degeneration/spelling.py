@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 TORCH = "torch"
 TENSOR = "torch.Tensor"
-FUNCTIONAL = "torch.nn.functional"
 MODULE = "torch.nn.Module"
 
 

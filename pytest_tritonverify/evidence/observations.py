@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_tritonverify import figures
+
 MOST_ITEMS = 4096
 _LONGEST = 400
 _LARGEST = 1 << 62
@@ -280,9 +282,10 @@ def _natural(value: object) -> int:
 
 
 def _seconds(value: object) -> float:
-    if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
+    seconds = figures.number(value)
+    if seconds is None or seconds < 0:
         raise ObservationError("an observation holds something else where seconds belong")
-    return float(value)  # type: ignore[arg-type]
+    return seconds
 
 
 def _place(data: dict[str, Any], file: str = "file", line: str = "line") -> Place:

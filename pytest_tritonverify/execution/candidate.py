@@ -11,12 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from pytest_tritonverify import interpreter, standin
 from pytest_tritonverify.compilation import recording
 from pytest_tritonverify.execution import (
     errors,
+    fresh_memory,
     guard_bands,
     launches,
     loading,
@@ -65,7 +64,7 @@ class Candidate:
         self._banded = bool(request.get("guard_bands")) and not request.get("timed")
         if request["guarded"] and not request.get("timed"):
             # Fills would be part of the times.
-            _poison_fresh_memory()
+            fresh_memory.poison()
         if self._banded:
             guard_bands.install()
         self._seconds = 0.0
@@ -134,7 +133,7 @@ class Candidate:
 
     def do_measure(self, request: Message, fd: int | None) -> tuple[dict[str, Any], None]:
         """Time one case; for a worker that was started to be `timed`."""
-        assert self._measurer is not None  # noqa: S101 - as above
+        assert self._measurer is not None  # noqa: S101 - it was started to be `timed`
         answer, _ = self._measurer.measure(self._side, request, fd)
         return {**answer, **self.facts()}, None
 
@@ -191,17 +190,3 @@ class Candidate:
 
 def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
-
-
-def _poison_fresh_memory() -> None:
-    """Fill what torch.empty and its kin return with NaN, or the integer maximum.
-
-    Otherwise an output that no kernel writes may hold the right values by chance: fresh pages
-    are zeros, and the allocator hands out memory that held an earlier result.
-    """
-    switch = getattr(torch.utils, "deterministic", None)
-    if switch is None:  # torch 2.1
-        return
-    switch.fill_uninitialized_memory = True
-    # The public function imports 800 modules of inductor, two seconds in every fresh worker.
-    torch._C._set_deterministic_algorithms(True, warn_only=True)  # noqa: SLF001, FBT003

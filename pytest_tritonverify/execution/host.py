@@ -60,8 +60,8 @@ class HostConfig:
         python: an interpreter that has what workers import, but for this package; None for the
             judge's own, with the judge's import path.
         base: variables to start from instead of the judge's own.
-        preload: modules that the server imports before it forks.
-        warm_up: module whose `warm_up` the server calls then.
+        preload: modules that the server imports before it forks, or spare processes beforehand.
+        warm_up: module whose `warm_up` is called then.
         process_limit: processes that a worker may have below it; 0 for no limit.
         disposable: folders to be removed when the judge is killed.
     """
@@ -79,13 +79,19 @@ class HostConfig:
 
 
 class Host:
-    """One fork server, and the workers that it has started."""
+    """One fork server, and the workers that it has started.
+
+    Attributes:
+        spares: how many processes to have ready beyond a worker that is asked for, where workers
+            aren't forked.
+        scratch: a folder for temporary files, while the server runs.
+    """
 
     def __init__(self, config: HostConfig) -> None:
         self.config = config
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        # A folder for temporary files, while the server runs.
+        self.spares = 0
         self.scratch = ""
         self._scratch_held = -1
         # Of the present server: process ids of workers, and how those of them ended that have.
@@ -104,7 +110,8 @@ class Host:
         config = {
             "control_fd": there.fileno(),
             "judge": os.getpid(),
-            "preload": self.config.preload if self.config.fork else [],
+            "device": self.config.device.name,
+            "preload": self.config.preload,
             "warm_up": self.config.warm_up,
             "fork": self.config.fork,
             "scratch": self.scratch,
@@ -175,7 +182,10 @@ class Host:
         os.set_blocking(output_read, False)
         try:
             fakes = start["role"] == "describe"
-            self._send({"op": "fork", "fakes": fakes}, [there.fileno(), output_write])
+            self._send(
+                {"op": "fork", "fakes": fakes, "spares": self.spares},
+                [there.fileno(), output_write],
+            )
             # The first time the server imports what makes fake tensors.
             pid = self._started_pid(_START_TIMEOUT if fakes else _FORK_TIMEOUT)
         except BaseException:

@@ -86,7 +86,12 @@ class LocalHost:
     Args:
         device: where implementations run.
         environment: variables that hold until this is closed.
+
+    Attributes:
+        spares: as of `Host`; here no process is started.
     """
+
+    spares = 0
 
     def __init__(self, device: Device, environment: Mapping[str, str]) -> None:
         self._device = device

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pytest_tritonverify import interpreter
-from pytest_tritonverify.execution import loading, running
+from pytest_tritonverify.execution import fresh_memory, loading, running
 from pytest_tritonverify.execution.candidate import Candidate
 from pytest_tritonverify.execution.task import Arguments
-from pytest_tritonverify.observing import freshness, guarding, integrity, places, replaying
+from pytest_tritonverify.observing import guarding, integrity, places, replaying
 from pytest_tritonverify.observing.census import Census
 from pytest_tritonverify.observing.launches import LaunchesSuppressedError, Watch
 from pytest_tritonverify.observing.native import NativeProfile, obstacle
@@ -112,7 +112,7 @@ class Observer(Candidate):
         # Where launches count, each call takes as long as the observed one.
         expected = (request["calls"] if request["launching"] else 4) * held.seconds
         seconds = min(max(2.0, 2 * expected), 60.0)
-        with freshness.unpoisoned(), native.running(), torch.no_grad(), watch.installed():
+        with fresh_memory.unpoisoned(), native.running(), torch.no_grad(), watch.installed():
             with (
                 contextlib.suppress(Exception, LaunchesSuppressedError),
                 guarding.bounded(seconds, self._spare(held.call)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.execution import fresh_memory
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.running import Side
 from pytest_tritonverify.execution.task import Task, seeded_groups
 from pytest_tritonverify.probe import scanning
 from pytest_tritonverify.probe.models import Models, inventory, reason
-from pytest_tritonverify.probe.surveying import Survey, poisoned
+from pytest_tritonverify.probe.surveying import Survey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,12 +94,12 @@ class ReferenceProbe:
     def _survey(self, case: Message, fd: int | None) -> dict[str, Any]:
         if self._device.name != "cpu":
             self._settle(case, fd)
-        with poisoned():
+        with fresh_memory.poisoned():
             return Survey(self._models(self._task), self._fresh, case, fd).answer()
 
     def fetch(self, request: Message, fd: int | None) -> tuple[dict[str, Any], int]:
         """Pack tensors by their `names`, with `run` as the first forward leaves them."""
-        with poisoned():
+        with fresh_memory.poisoned():
             models = self._models(self._task)
             return models.pick(request["case"], fd, request["names"], run=request["run"])
 

@@ -140,7 +140,7 @@ def _identity(tensor: torch.Tensor) -> int | None:
     if tensor.layout is not torch.strided or not tensor.numel():
         return None
     storage: Any = tensor.untyped_storage()
-    return int(storage._cdata)  # noqa: SLF001 - the storage's identity
+    return int(storage._cdata)
 
 
 def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
@@ -202,7 +202,7 @@ def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tenso
         if path not in left:  # taken out of its list or dict
             continue
         new = left[path]
-        key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)  # noqa: SLF001 - identity
+        key = (old.untyped_storage()._cdata, new.untyped_storage()._cdata)
         if key not in same_storage:
             same_storage[key] = _same_bytes(old.untyped_storage(), new.untyped_storage())
         untouched = same_storage[key] and _geometry(old) == _geometry(new)

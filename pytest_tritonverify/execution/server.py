@@ -3,8 +3,8 @@
 The judge starts one process that splits in two before anything heavy is imported. The *warden*
 only waits: for the judge to vanish or for the server to end, and then kills all that is left
 below it. The *server* imports torch and triton once, touches no device, and forks a worker per
-request (or, where forking is not wanted, forks and executes a fresh interpreter). Both adopt
-orphans, so whichever of the two dies, the other one still finds every process.
+request (or, where forking is not wanted, executes fresh interpreters, some of them ahead). Both
+adopt orphans, so whichever of the two dies, the other one still finds every process.
 
 Requests arrive as JSON datagrams on a SEQPACKET socket, descriptors attached; answers go back
 the same way.
@@ -23,9 +23,13 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import processes
+from pytest_tritonverify.execution.spares import Spares, command, worker_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_DATAGRAM = 1 << 16
 # How often workers' processes are counted.
@@ -39,7 +43,8 @@ class ServerConfig:
     Attributes:
         control_fd: the server's end of the control socket.
         judge: process id of the judge.
-        preload: modules to import before the first fork; empty in spawn mode.
+        device: name of the device that workers run on.
+        preload: modules to import before the first fork, or in spare processes.
         warm_up: module whose `warm_up` is called after that.
         fork: fork workers directly; otherwise execute a fresh interpreter for each.
         scratch: folder for temporary files, removed by the warden.
@@ -50,6 +55,7 @@ class ServerConfig:
 
     control_fd: int
     judge: int
+    device: str
     preload: tuple[str, ...]
     warm_up: str
     fork: bool
@@ -98,6 +104,7 @@ class _Server:
     config: ServerConfig
     warden_alive: int
     workers: set[int] = field(default_factory=set)
+    spares: Spares = field(default_factory=Spares)
     warm_for_fakes: bool = False
     reasons: dict[int, str] = field(default_factory=dict)
     next_census: float = 0.0
@@ -112,7 +119,7 @@ class _Server:
             {
                 "event": "ready",
                 "pid": os.getpid(),
-                **_preload(self.config.preload, self.config.warm_up),
+                **_preload(self.config.preload if self.config.fork else (), self.config.warm_up),
             }
         )
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
@@ -144,9 +151,13 @@ class _Server:
                 )
                 processes.kill_family(worker)
         # Those whose parents have ended belong to nobody: they can only be counted together.
-        strays = [pid for pid in processes.children(os.getpid()) if pid not in self.workers]
+        strays = [pid for pid in processes.children(os.getpid()) if pid not in self._own]
         if len(strays) > limit:
-            processes.kill_all_descendants(spare=frozenset(self.workers))
+            processes.kill_all_descendants(spare=self._own)
+
+    @property
+    def _own(self) -> frozenset[int]:
+        return self.spares.pids | self.workers
 
     def _say(self, message: dict[str, Any]) -> None:
         # A judge that is gone is noticed by the next read.
@@ -171,20 +182,59 @@ class _Server:
                 with contextlib.suppress(Exception):
                     importlib.import_module(self.config.warm_up).warm_up_fakes()
             self._start_worker(fds)
+            self.spares.wanted = 0 if self.config.fork else request["spares"]
+            self.spares.dismiss()
+            for _ in range(self.spares.missing):
+                self._start_spare()
         for fd in fds:
             os.close(fd)
 
     def _start_worker(self, fds: list[int]) -> None:
+        channel, output = fds
+
+        def become() -> None:
+            if self.config.fork:
+                worker = importlib.import_module("pytest_tritonverify.execution.worker")
+                worker.main(channel)
+            else:
+                _execute(worker_command(channel))
+
+        pid = self.spares.hand_over(fds)
+        if pid is None:
+            try:
+                pid = self._fork(output, become)
+            except OSError as error:
+                self._say({"event": "refused", "reason": f"cannot fork: {error}"})
+                return
+        self.workers.add(pid)
+        self._say({"event": "started", "pid": pid})
+
+    def _start_spare(self) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        config = self.config
+
+        def become() -> None:
+            _execute(command(there.fileno(), config.device, config.preload, config.warm_up))
+
+        with there, contextlib.suppress(OSError):
+            self.spares.add(self._fork(None, become), here)
+            return
+        here.close()
+
+    def _fork(self, output: int | None, become: Callable[[], object]) -> int:
+        """Start a process that is no part of the server, and return its process id.
+
+        Args:
+            output: where its output goes; None for nowhere.
+            become: what it does then.
+
+        Raises:
+            OSError: the system has no process left.
+        """
         server = os.getpid()
-        try:
-            pid = os.fork()
-        except OSError as error:
-            self._say({"event": "refused", "reason": f"cannot fork: {error}"})
-            return
+        pid = os.fork()
         if pid:
-            self.workers.add(pid)
-            self._say({"event": "started", "pid": pid})
-            return
+            return pid
         try:
             os.setsid()
             processes.die_with_parent(server)
@@ -199,19 +249,14 @@ class _Server:
                 os.mkdir(own, 0o700)  # noqa: PTH102 - pathlib is a detour in every start
             os.chdir(own)
             self.control.close()
-            channel, output = fds
-            null = os.open(os.devnull, os.O_RDONLY)
+            null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
+            for stream in (1, 2):
+                os.dup2(null if output is None else output, stream)
             os.close(null)
-            os.close(output)
-            if self.config.fork:
-                worker = importlib.import_module("pytest_tritonverify.execution.worker")
-                worker.main(channel)
-            else:
-                os.set_inheritable(channel, True)  # noqa: FBT003 - positional only
-                os.execv(sys.executable, _worker_command(channel))  # noqa: S606 - no shell wanted
+            if output is not None:
+                os.close(output)
+            become()
         except BaseException:  # noqa: BLE001 - the child must never return into the server
             sys.excepthook(*sys.exc_info())
         finally:
@@ -227,12 +272,13 @@ class _Server:
                 break
             if pid == 0:
                 break
+            self.spares.ended(pid)
             if pid in self.workers:
                 self.workers.discard(pid)
                 ended.append((pid, status))
         if ended:
             # What an ended worker had started is a child of this process by now.
-            processes.kill_all_descendants(spare=frozenset(self.workers))
+            processes.kill_all_descendants(spare=self._own)
         for pid, status in ended:
             reason = self.reasons.pop(pid, None)
             self._say({"event": "exit", "pid": pid, "status": status, "reason": reason})
@@ -247,12 +293,8 @@ class _Server:
         os._exit(0)
 
 
-def _worker_command(channel: int) -> list[str]:
-    boot = (
-        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-        "from pytest_tritonverify.execution import worker; worker.main(int(sys.argv[2]))"
-    )
-    return [sys.executable, "-c", boot, json.dumps(sys.path), str(channel)]
+def _execute(arguments: list[str]) -> None:
+    os.execv(arguments[0], arguments)  # noqa: S606 - no shell wanted
 
 
 def _preload(modules: tuple[str, ...], warm_up: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 GROUPS = "get_input_groups"
@@ -75,8 +76,11 @@ def groups_as_inputs(path: Path, found: object, model_class: object) -> str | No
         return None
     if not all(isinstance(group, (list, tuple)) for group in found):
         return None
+    forward = getattr(model_class, "forward", None)
+    if not callable(forward):
+        return None
     try:
-        signature = inspect.signature(getattr(model_class, "forward", None))  # type: ignore[arg-type] # None raises
+        signature = inspect.signature(forward)
     except (TypeError, ValueError):
         return None
     if _binds(signature, found) or not all(_binds(signature, group) for group in found):
@@ -88,10 +92,10 @@ def groups_as_inputs(path: Path, found: object, model_class: object) -> str | No
     )
 
 
-def _binds(signature: inspect.Signature, arguments: object) -> bool:
+def _binds(signature: inspect.Signature, arguments: Iterable[object]) -> bool:
     """Tell whether a method of that signature takes the arguments."""
     try:
-        signature.bind(None, *arguments)  # type: ignore[misc] # lists and tuples only
+        signature.bind(None, *arguments)
     except TypeError:
         return False
     return True

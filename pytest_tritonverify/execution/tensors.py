@@ -69,7 +69,7 @@ def pack(tree: object, *, keep_layout: bool) -> Packed:
     Raises:
         UnsupportedValueError: something in the tree has no plain form.
     """
-    writer = _Writer(keep_layout)
+    writer = _Writer(keep_layout=keep_layout)
     try:
         node = writer.node(tree, "", 0)
         wire.seal(writer.fd)
@@ -80,7 +80,7 @@ def pack(tree: object, *, keep_layout: bool) -> Packed:
 
 
 class _Writer:
-    def __init__(self, keep_layout: bool) -> None:  # noqa: FBT001 - private
+    def __init__(self, *, keep_layout: bool) -> None:
         self.fd = wire.new_memory("tritonverify")
         self.keep_layout = keep_layout
         self.segments: list[list[int]] = []
@@ -174,7 +174,7 @@ class _Writer:
         }
 
     def _segment(self, storage: torch.UntypedStorage) -> int:
-        key = storage._cdata  # noqa: SLF001 - the only identity that empty storages have too
+        key = storage._cdata
         if key in self._known:
             return self._known[key]
         size = storage.nbytes()

@@ -233,7 +233,7 @@ def require_modest(tensors: Iterable[torch.Tensor]) -> None:
     for tensor in tensors:
         storage = tensor.untyped_storage()
         claimed += tensor.numel() * tensor.element_size()
-        held[storage._cdata] = storage.nbytes()  # noqa: SLF001 - the storage's identity
+        held[storage._cdata] = storage.nbytes()
     came = sum(held.values())
     if claimed > max(_MOST_TIMES * came, came + _MOST_CLAIMED):
         raise wire.WireError(f"tensors claim {claimed} bytes, and {came} came")

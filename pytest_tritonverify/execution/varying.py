@@ -8,13 +8,12 @@ what it comes from.
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pytest_tritonverify.execution import alarm
 from pytest_tritonverify.interpreter import masked_lanes, ordering
 
 if TYPE_CHECKING:
@@ -86,32 +85,15 @@ def applied(kind: str, seed: int, device: str, seconds: float) -> Iterator[None]
 @contextlib.contextmanager
 def _ordered(kind: str, seed: int, seconds: float) -> Iterator[None]:
     patience = max(_LEAST_PATIENCE, _PATIENCE_FACTOR * seconds)
+    late = WaitsForProgramsError(
+        f"in another order of programs the launch was not over after {patience:.0f} s"
+    )
     ordering.choose((kind, seed))
     try:
-        with _bounded(patience):
+        with alarm.raising(late, patience):
             yield
     finally:
         ordering.choose(None)
-
-
-@contextlib.contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(*_: object) -> None:
-        raise WaitsForProgramsError(
-            f"in another order of programs the launch was not over after {seconds:.0f} s"
-        )
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager
@@ -124,11 +106,11 @@ def _filled(seed: int) -> Iterator[None]:
         masked_lanes.shift(0)
 
 
-class _Filling(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch gives its base no types
+class _Filling(TorchDispatchMode):
     """Fills what torch.empty and its kin return with a byte."""
 
     def __init__(self, byte: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # as above
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
         self._byte = byte
 
     def __torch_dispatch__(

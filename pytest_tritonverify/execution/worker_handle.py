@@ -242,12 +242,12 @@ def describe_status(status: int) -> str:
             name = signal.Signals(number).name
         except ValueError:
             name = "unknown"
-        likely = {
+        likely: dict[int, str] = {
             signal.SIGSEGV: ": an access outside of its memory, as by a pointer out of bounds",
             signal.SIGBUS: ": an access outside of its memory",
             signal.SIGABRT: ": an abort, as after a corrupted heap or a failed assertion",
             signal.SIGKILL: ": killed from outside, often for using up the machine's memory",
             signal.SIGFPE: ": an integer division by zero",
         }
-        return f"killed by signal {number} ({name}){likely.get(number, '')}"  # type: ignore[call-overload]
+        return f"killed by signal {number} ({name}){likely.get(number, '')}"
     return f"it left by itself with exit status {os.waitstatus_to_exitcode(status)}"

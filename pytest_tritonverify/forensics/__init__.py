@@ -4,10 +4,10 @@ Functions of CPU tensors and plain facts: no pytest, no device runtime. Nothing 
 whether an output passes; it is asked after a rule has said that it does not.
 """
 
-from .diagnosing import diagnose
-from .facts import Diagnosis, FailedOutput, LaunchFacts, MaskedLoad
-from .picture import heat_map
-from .text import render
+from pytest_tritonverify.forensics.diagnosing import diagnose
+from pytest_tritonverify.forensics.facts import Diagnosis, FailedOutput, LaunchFacts, MaskedLoad
+from pytest_tritonverify.forensics.picture import heat_map
+from pytest_tritonverify.forensics.text import render
 
 __all__ = [
     "Diagnosis",

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from pytest_tritonverify.accuracy.dtypes import kind_of
-
-from .contents import REQUIRED_SURPRISE, Content, held, number, rarity
-from .sampling import take
+from pytest_tritonverify.forensics.contents import REQUIRED_SURPRISE, Content, held, number, rarity
+from pytest_tritonverify.forensics.sampling import take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .facts import FailedOutput, MaskedLoad
-    from .region import Region
-    from .sampling import Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput, MaskedLoad
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Survey
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _WIDE = 4

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .contents import (
+from pytest_tritonverify.forensics.contents import (
     REQUIRED_SHARE,
     REQUIRED_SURPRISE,
     Closeness,
@@ -19,9 +19,9 @@ from .contents import (
 )
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _FEWEST = 3
 _NEGLIGIBLE = 2.0**-6

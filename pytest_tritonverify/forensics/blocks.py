@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .facts import LaunchFacts
+    from pytest_tritonverify.forensics.facts import LaunchFacts
 
 _NAMES = ("block", "tile", "size", "chunk")
 _NEVER = ("num_warps", "num_stages", "num_ctas")

@@ -12,8 +12,8 @@ from pytest_tritonverify.accuracy.dtypes import dtype_name
 from pytest_tritonverify.accuracy.limits import eco_limits
 
 if TYPE_CHECKING:
-    from .facts import Confidence
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import Confidence
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 REQUIRED_SURPRISE = 10.0
 """Natural logarithm of the odds against chance that an explanation of values must reach."""

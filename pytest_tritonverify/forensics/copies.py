@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .contents import (
+from pytest_tritonverify.forensics.contents import (
     REQUIRED_SURPRISE,
     Closeness,
     Content,
@@ -15,16 +15,16 @@ from .contents import (
     number,
     surprise,
 )
-from .layout import Layout
-from .sampling import numbers, pairs_at, spread, take
+from pytest_tritonverify.forensics.layout import Layout
+from pytest_tritonverify.forensics.sampling import numbers, pairs_at, spread, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .facts import FailedOutput
-    from .layout import View
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.layout import View
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _SHIFTS = (1, -1, 2, -2, 3, -3, 4, -4)
 _FEWEST = 3

@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .absent import find_dropped_nan, find_filler, find_nan, find_saturation, find_zeros
-from .arithmetic import find_change, find_sign
-from .blocks import known_sizes
-from .contents import Closeness
-from .copies import find_broadcast, find_moved, find_other_output
-from .facts import UNCLEAR, Diagnosis
-from .integers import find_off_by_one, find_wrap
-from .layout import Layout
-from .locating import locate
-from .neutral import find_neutral
-from .overflow import find_overflow
-from .places import Placement
-from .reductions import find_other_axis
-from .refining import refiner
-from .rounding import find_rounding
-from .sampling import SAMPLE, Pairs, Survey, pairs_at, spread
-from .terms import find_input, find_term
+from pytest_tritonverify.forensics.absent import (
+    find_dropped_nan,
+    find_filler,
+    find_nan,
+    find_saturation,
+    find_zeros,
+)
+from pytest_tritonverify.forensics.arithmetic import find_change, find_sign
+from pytest_tritonverify.forensics.blocks import known_sizes
+from pytest_tritonverify.forensics.contents import Closeness
+from pytest_tritonverify.forensics.copies import find_broadcast, find_moved, find_other_output
+from pytest_tritonverify.forensics.facts import UNCLEAR, Diagnosis
+from pytest_tritonverify.forensics.integers import find_off_by_one, find_wrap
+from pytest_tritonverify.forensics.layout import Layout
+from pytest_tritonverify.forensics.locating import locate
+from pytest_tritonverify.forensics.neutral import find_neutral
+from pytest_tritonverify.forensics.overflow import find_overflow
+from pytest_tritonverify.forensics.places import Placement
+from pytest_tritonverify.forensics.reductions import find_other_axis
+from pytest_tritonverify.forensics.refining import refiner
+from pytest_tritonverify.forensics.rounding import find_rounding
+from pytest_tritonverify.forensics.sampling import SAMPLE, Pairs, Survey, pairs_at, spread
+from pytest_tritonverify.forensics.terms import find_input, find_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .contents import Content
-    from .facts import FailedOutput
-    from .region import Region
+    from pytest_tritonverify.forensics.contents import Content
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
 
 # The first that explains the values is taken: the more specific come first.
 _FINDERS = (

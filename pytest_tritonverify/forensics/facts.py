@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from .sampling import Survey, survey
+from pytest_tritonverify.forensics.sampling import Survey, survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,8 +24,7 @@ from pytest_tritonverify.accuracy.limits import (
 
 if TYPE_CHECKING:
     from pytest_tritonverify.accuracy.verdict import Category
-
-    from .facts import Failing
+    from pytest_tritonverify.forensics.facts import Failing
 
 
 def failing_by(category: Category | None, dtype: torch.dtype, tolerance: int = 0) -> Failing:

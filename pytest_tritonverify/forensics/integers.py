@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .contents import REQUIRED_SURPRISE, Content, held
-from .sampling import numbers, take
+from pytest_tritonverify.forensics.contents import REQUIRED_SURPRISE, Content, held
+from pytest_tritonverify.forensics.sampling import numbers, take
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _WIDTHS = (32, 16, 8)
 _FEWEST = 3

@@ -8,18 +8,29 @@ the output, less the logarithm of the number of forms that were looked at.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .parts import LARGEST_COUNTED, Box, Failures, Part, Period, Slices, Span, hull, region
-from .region import Region, borders_text, share
-from .sampling import spread
+from pytest_tritonverify.forensics.parts import (
+    LARGEST_COUNTED,
+    Box,
+    Failures,
+    Part,
+    Period,
+    Slices,
+    Span,
+    hull,
+    region,
+)
+from pytest_tritonverify.forensics.region import Region, borders_text, share
+from pytest_tritonverify.forensics.sampling import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .layout import Layout, View
+    from pytest_tritonverify.forensics.layout import Layout, View
 
     Fit = Callable[[torch.Tensor], Part]
     Refine = Callable[[View, int, int], tuple[int, int]]
@@ -143,10 +154,7 @@ class _Finder:
         if view.single and view.size <= LARGEST_COUNTED:
             yield self._form(lambda positions: _slices(view, positions), cost)
         for period, periods in self._periods(view):
-            yield self._form(
-                lambda positions, period=period: _period(view, period, positions),  # type: ignore[misc] # the default binds the loop's value
-                cost + math.log(periods),
-            )
+            yield self._form(partial(_period, view, period), cost + math.log(periods))
 
     def _span(self, view: View, positions: torch.Tensor) -> Span:
         low, high = hull(view.index(positions))

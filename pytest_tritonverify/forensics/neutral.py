@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .contents import Content, held
-from .reductions import reductions_of
+from pytest_tritonverify.forensics.contents import Content, held
+from pytest_tritonverify.forensics.reductions import reductions_of
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Survey
 
 _FEWEST = 3
 

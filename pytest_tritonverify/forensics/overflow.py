@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .absent import untouched
-from .contents import Content, held, number
-from .sampling import numbers, take
+from pytest_tritonverify.forensics.absent import untouched
+from pytest_tritonverify.forensics.contents import Content, held, number
+from pytest_tritonverify.forensics.sampling import numbers, take
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Survey
 
 _HALF_MAX = 65504.0
 _FEW = 512

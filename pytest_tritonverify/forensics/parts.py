@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from .region import Region, interval_text, periodic_text, slices_text
-from .sampling import spread
+from pytest_tritonverify.forensics.region import (
+    Kind,
+    Region,
+    interval_text,
+    periodic_text,
+    slices_text,
+)
+from pytest_tritonverify.forensics.sampling import spread
 
 if TYPE_CHECKING:
-    from .layout import Layout, View
+    from pytest_tritonverify.forensics.layout import Layout, View
 
 LARGEST_COUNTED = 1 << 20
 """Most indices of an axis that are counted one by one."""
@@ -231,10 +237,10 @@ class Period:
         )
 
 
-def region(failures: Failures, kind: str, text: str, **facts: object) -> Region:
+def region(failures: Failures, kind: Kind, text: str, **facts: Any) -> Region:
     """Return a region of failing elements, with their count in its text."""
     words = f"{text}; {failures.count} of {failures.total} elements fail"
-    return Region(kind, failures.count, failures.total, words, **facts)  # type: ignore[arg-type] # facts are Region's own
+    return Region(kind, failures.count, failures.total, words, **facts)
 
 
 def hull(index: torch.Tensor) -> tuple[int, int]:

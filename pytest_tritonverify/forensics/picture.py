@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .region import share
-from .sampling import Survey, spread
+from pytest_tritonverify.forensics.region import share
+from pytest_tritonverify.forensics.sampling import Survey, spread
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
+    from pytest_tritonverify.forensics.facts import FailedOutput
 
 SHADES = " .:-=+*#%@"
 """Characters of a cell by its share of failing elements: none, up to a ninth, ..., all."""
@@ -114,7 +114,7 @@ def _legend(found: Survey, rows: int, columns: int, grid: tuple[int, int], shade
     else:
         cell, where = f"{-(-columns // grid[1])}", f"{found.total} elements in reading order"
     return (
-        f"{where}; a cell is up to {cell} elements; "
+        f"{where}; a cell is up to {cell} element{'' if cell == '1' else 's'}; "
         f"'{shades[0]}' none fails, '{shades[1]}' to '{shades[-2]}' some, '{shades[-1]}' all; "
         f"{share(found.count, found.total)} fail"
     )

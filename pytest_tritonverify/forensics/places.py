@@ -6,18 +6,24 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .blocks import block_of, coverage, known_sizes, rows_left, tail_block
-from .facts import Diagnosis
-from .region import ordinal
+from pytest_tritonverify.forensics.blocks import (
+    block_of,
+    coverage,
+    known_sizes,
+    rows_left,
+    tail_block,
+)
+from pytest_tritonverify.forensics.facts import Diagnosis
+from pytest_tritonverify.forensics.region import ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .blocks import Block, Coverage
-    from .contents import Content
-    from .facts import Confidence, LaunchFacts
-    from .layout import Layout, View
-    from .region import Region
+    from pytest_tritonverify.forensics.blocks import Block, Coverage
+    from pytest_tritonverify.forensics.contents import Content
+    from pytest_tritonverify.forensics.facts import Confidence, LaunchFacts
+    from pytest_tritonverify.forensics.layout import Layout, View
+    from pytest_tritonverify.forensics.region import Region
 
 _FEW_LINES = 2
 _LEAST_BLOCK = 16

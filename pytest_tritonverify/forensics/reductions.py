@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .contents import REQUIRED_SURPRISE, Closeness, Content, held, surprise
-from .sampling import numbers, take
+from pytest_tritonverify.forensics.contents import (
+    REQUIRED_SURPRISE,
+    Closeness,
+    Content,
+    held,
+    surprise,
+)
+from pytest_tritonverify.forensics.sampling import numbers, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _FEWEST = 3
 _SAMPLED = 64

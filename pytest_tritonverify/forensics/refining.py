@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .sampling import spread, take
+from pytest_tritonverify.forensics.sampling import spread, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .facts import Failing
-    from .layout import View
-    from .sampling import Survey
+    from pytest_tritonverify.forensics.facts import Failing
+    from pytest_tritonverify.forensics.layout import View
+    from pytest_tritonverify.forensics.sampling import Survey
 
 _LOOKED_AT = 1 << 16
 _ROUNDS = 32

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from .layout import Layout, View
+    from pytest_tritonverify.forensics.layout import Layout, View
 
 Kind = Literal[
     "none",

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from .contents import REQUIRED_SURPRISE, Content, held, scale
-from .sampling import numbers, take
+from pytest_tritonverify.forensics.contents import REQUIRED_SURPRISE, Content, held, scale
+from pytest_tritonverify.forensics.sampling import numbers, take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .facts import FailedOutput
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _FEWEST = 16
 _WHOLLY = 0.98

@@ -17,7 +17,7 @@ from pytest_tritonverify.accuracy.dtypes import kind_of, same_bits, wide_integer
 from pytest_tritonverify.accuracy.floats import measurable
 
 if TYPE_CHECKING:
-    from .facts import Failing
+    from pytest_tritonverify.forensics.facts import Failing
 
 MOST_POSITIONS = 1 << 18
 """Failing positions that are kept; of more, a random sample of them is."""

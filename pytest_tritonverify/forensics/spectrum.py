@@ -22,10 +22,9 @@ from pytest_tritonverify.accuracy.limits import (
     npu_limits,
 )
 from pytest_tritonverify.accuracy.ulp import ulp
-
-from .failing import as_golden
-from .picture import cells_of, plane
-from .sampling import numbers, real_numbers, spread, take
+from pytest_tritonverify.forensics.failing import as_golden
+from pytest_tritonverify.forensics.picture import cells_of, plane
+from pytest_tritonverify.forensics.sampling import numbers, real_numbers, spread, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

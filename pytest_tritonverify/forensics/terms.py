@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .contents import REQUIRED_SURPRISE, Closeness, Content, held, scale, surprise
-from .layout import Layout
-from .sampling import numbers, pairs_at, take
+from pytest_tritonverify.forensics.contents import (
+    REQUIRED_SURPRISE,
+    Closeness,
+    Content,
+    held,
+    scale,
+    surprise,
+)
+from pytest_tritonverify.forensics.layout import Layout
+from pytest_tritonverify.forensics.sampling import numbers, pairs_at, take
 
 if TYPE_CHECKING:
-    from .facts import FailedOutput
-    from .layout import View
-    from .region import Region
-    from .sampling import Pairs, Survey
+    from pytest_tritonverify.forensics.facts import FailedOutput
+    from pytest_tritonverify.forensics.layout import View
+    from pytest_tritonverify.forensics.region import Region
+    from pytest_tritonverify.forensics.sampling import Pairs, Survey
 
 _FEWEST = 16
 _FEWEST_INDICES = 3

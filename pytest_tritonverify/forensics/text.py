@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .facts import Diagnosis
+    from pytest_tritonverify.forensics.facts import Diagnosis
 
 
 def render(diagnosis: Diagnosis) -> list[str]:

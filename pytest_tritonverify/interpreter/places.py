@@ -17,7 +17,7 @@ def library_folders(interpreter: Any) -> tuple[str, ...]:
 
 def kernel_line(libraries: tuple[str, ...]) -> tuple[str, int]:
     """Return file and line (from 1) of the innermost frame outside of some folders."""
-    frame = sys._getframe(1)  # noqa: SLF001 - there is no public way that is fast enough
+    frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(libraries) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

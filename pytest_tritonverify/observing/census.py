@@ -21,7 +21,7 @@ _Key: TypeAlias = tuple[str, "str | None", int, frozenset[str], bool, bool]
 
 
 @without_compiler
-class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Census(TorchDispatchMode):
     """Records operators while it is active in this thread.
 
     Args:
@@ -33,7 +33,7 @@ class Census(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(
         self, folder: str, ledger: Ledger | None = None, given: tuple[torch.Tensor, ...] = ()
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
         self._folder = folder
         self._ledger = ledger
         self._given = {_geometry(tensor) for tensor in given}
@@ -158,7 +158,7 @@ def _is_composite(func: Any) -> bool:
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
     storage = places.storage_of(tensor)
-    identity = None if storage is None else storage._cdata  # noqa: SLF001 - the storage's identity
+    identity = None if storage is None else storage._cdata
     try:
         return identity, tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
     except (NotImplementedError, RuntimeError):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import resource
-import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify.execution import alarm
 from pytest_tritonverify.observing.launches import LaunchesSuppressedError
 
 if TYPE_CHECKING:
@@ -30,7 +29,8 @@ def bounded(seconds: float, spare: int | None) -> Iterator[None]:
         spare: bytes that may be taken on top of two gibibytes; None bounds no memory: drivers
             of devices reserve addresses without end.
     """
-    with contextlib.nullcontext() if spare is None else _memory(spare), _time(seconds):
+    memory = contextlib.nullcontext() if spare is None else _memory(spare)
+    with memory, alarm.raising(LaunchesSuppressedError(), seconds):
         yield
 
 
@@ -46,21 +46,3 @@ def _memory(spare: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-@contextlib.contextmanager
-def _time(seconds: float) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(*_: object) -> None:
-        raise LaunchesSuppressedError
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -9,6 +9,7 @@ import torch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 _DEEPEST = 6
 
@@ -19,11 +20,11 @@ def user_line(folder: str) -> tuple[str | None, int]:
     Args:
         folder: the folder's name, with a separator at its end.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way that costs next to nothing
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith(folder):
             return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None, 0
 
 

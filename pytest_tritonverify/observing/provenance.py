@@ -121,7 +121,7 @@ class Ledger:
         entry = self._entry(storage)
         before = None if entry is None else entry.digest
         self._enter(storage, frozenset())
-        entry = self._entries[storage._cdata]  # noqa: SLF001 - the storage's identity
+        entry = self._entries[storage._cdata]
         changed = entry.digest != before
         # What it holds now is the kernel's work, whatever it held before.
         entry.marks = frozenset({LAUNCH}) if changed else entry.marks | {PASSED}
@@ -154,11 +154,11 @@ class Ledger:
 
     def _keep(self, storage: torch.UntypedStorage, digest: bytes, marks: frozenset[str]) -> None:
         # The weak reference keeps the address from being used for another storage.
-        ref: Any = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        self._entries[storage._cdata] = _Entry(ref, digest, marks)  # noqa: SLF001 - its identity
+        ref: Any = StorageWeakRef(storage)
+        self._entries[storage._cdata] = _Entry(ref, digest, marks)
 
     def _entry(self, storage: torch.UntypedStorage) -> _Entry | None:
-        return self._entries.get(storage._cdata)  # noqa: SLF001 - the storage's identity
+        return self._entries.get(storage._cdata)
 
     def _event(
         self, kind: str, tensor: torch.Tensor, where: str, place: tuple[str | None, int]

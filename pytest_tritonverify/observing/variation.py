@@ -57,9 +57,9 @@ def alter(values: Sequence[object], seed: int, *, one_of_many: bool = False) -> 
     enough = _MANY_ROWS if one_of_many else 1
     for tensor in floating or leaves:
         storage = storage_of(tensor)
-        if storage is None or storage._cdata in done:  # noqa: SLF001 - the storage's identity
+        if storage is None or storage._cdata in done:
             continue
-        done.add(storage._cdata)  # noqa: SLF001 - the storage's identity
+        done.add(storage._cdata)
         # Rare types lack operators that this takes: such a tensor stays as it is.
         with contextlib.suppress(RuntimeError, NotImplementedError):
             changed |= _change(tensor, generator, scale, enough)
@@ -86,7 +86,7 @@ def turning(values: Sequence[object]) -> list[list[int] | None]:
             if tensor.layout is not torch.strided and tensor.numel():
                 found[-id(tensor)] = None
             continue
-        key = storage._cdata  # noqa: SLF001 - the storage's identity
+        key = storage._cdata
         chosen = tensor.is_floating_point() or tensor.is_complex() or not floating
         found[key] = found.get(key) or (_rows(tensor) if chosen else None)
     return list(found.values())

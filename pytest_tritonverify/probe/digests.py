@@ -65,7 +65,7 @@ def facts(tensor: torch.Tensor) -> dict[str, Any]:
 
 def _base_methods() -> contextlib.AbstractContextManager[object]:
     """Let torch's own methods answer for subclasses."""
-    return torch._C.DisableTorchFunctionSubclass()  # noqa: SLF001 - the only switch
+    return torch._C.DisableTorchFunctionSubclass()
 
 
 def bits(tensor: torch.Tensor) -> str:

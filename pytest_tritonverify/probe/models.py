@@ -177,7 +177,7 @@ def _identity(tensor: torch.Tensor) -> tuple[Any, ...] | int:
     """Return what two tensors have in common that are the same values of the same memory."""
     try:
         bare = digests.plain(tensor)
-        storage = bare.untyped_storage()._cdata  # noqa: SLF001 - the storage's identity
+        storage = bare.untyped_storage()._cdata
         views = (bare.is_conj(), bare.is_neg())
         return (storage, bare.dtype, bare.shape, bare.stride(), bare.storage_offset(), *views)
     except Exception:  # noqa: BLE001 - tensors without plain memory

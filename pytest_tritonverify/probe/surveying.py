@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +12,7 @@ from pytest_tritonverify.probe import digests
 from pytest_tritonverify.probe.models import inventory, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_tritonverify.execution.task import Arguments
     from pytest_tritonverify.execution.wire import Message
@@ -23,14 +22,14 @@ _OTHER_INPUTS = 20_250
 
 
 @without_compiler
-class Redraw(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+class Redraw(TorchDispatchMode):
     """Draw every random number twice and keep the second: what was drawn comes out different.
 
     That tells what is random also where a model sets the seed itself.
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator, twice if it draws."""
@@ -41,11 +40,11 @@ class Redraw(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leave
 
 
 @without_compiler
-class Blanked(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+class Blanked(TorchDispatchMode):
     """Fill fresh memory with zeros: what nobody writes comes out different from poison."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator, and clear what it has only allocated."""
@@ -154,25 +153,6 @@ class Survey:
     def _mark(self, names: Sequence[str], key: str, value: Any) -> None:
         for name in names:
             self._extra.setdefault(name, {})[key] = value
-
-
-@contextlib.contextmanager
-def poisoned() -> Iterator[None]:
-    """Fill fresh memory for a while as in every implementation's process: so both sides agree."""
-    switch = getattr(torch.utils, "deterministic", None)
-    if switch is None:  # torch 2.1
-        yield
-        return
-    before = switch.fill_uninitialized_memory
-    strict = torch._C._get_deterministic_algorithms()  # noqa: SLF001 - see candidate.py
-    lenient = torch._C._get_deterministic_algorithms_warn_only()  # noqa: SLF001 - as above
-    switch.fill_uninitialized_memory = True
-    torch._C._set_deterministic_algorithms(True, warn_only=True)  # noqa: FBT003, SLF001 - as above
-    try:
-        yield
-    finally:
-        switch.fill_uninitialized_memory = before
-        torch._C._set_deterministic_algorithms(strict, warn_only=lenient)  # noqa: SLF001 - as above
 
 
 def _digests(told: dict[str, Any]) -> dict[str, str | None]:

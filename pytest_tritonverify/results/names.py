@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_tritonverify.discovery import DEFAULT_VARIANT, TASK_SUFFIX, implementations_of
+from pytest_tritonverify.discovery import DEFAULT_VARIANT, pairs_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,5 +40,9 @@ def _beside(pair: Pair, stem: str, *, shared_folder: bool) -> Path:
 
 def is_shared(folder: Path) -> bool:
     """Say whether a folder holds pairs of more than one operator."""
-    tasks = sorted(folder.glob(f"*{TASK_SUFFIX}.py"))
-    return sum(bool(implementations_of(task)) for task in tasks) > 1
+    tasks = set()
+    for pair in pairs_in(folder):
+        tasks.add(pair.task)
+        if len(tasks) > 1:
+            return True
+    return False

@@ -35,11 +35,11 @@ class DeviceGenerator(torch.Generator):
         """Return 16 bytes, uint8: the seed and the offset, as a device does."""
         seed = self.initial_seed()
         signed = seed - (1 << 64) if seed >= 1 << 63 else seed
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - it is the host's, and no default device is
+        with torch._C.DisableTorchFunction():
             return torch.tensor([signed, self._offset]).view(torch.uint8)
 
     def set_state(self, state: torch.Tensor) -> torch.Generator:
         """Take the offset from a state; the seed is torch's to set."""
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - as above
+        with torch._C.DisableTorchFunction():
             self._offset = int(state.view(torch.int64)[-1])
         return self

@@ -52,7 +52,7 @@ class HostMemory:
             for key in gone:
                 del self._known[key]
             self._limit = len(self._known) + _SLACK
-        self._known[storage._cdata] = (_WeakRef(storage), pinned)  # noqa: SLF001 - identity
+        self._known[storage._cdata] = (_WeakRef(storage), pinned)
 
     def discard(self, tensor: torch.Tensor) -> None:
         """Take a tensor's memory for the device's."""
@@ -91,4 +91,4 @@ def _storage(tensor: torch.Tensor) -> Any:
 
 def _address(tensor: torch.Tensor) -> int:
     storage = _storage(tensor)
-    return 0 if storage is None else int(storage._cdata)  # noqa: SLF001 - identity
+    return 0 if storage is None else int(storage._cdata)

@@ -32,13 +32,13 @@ def install(accelerator: Accelerator, patches: Patches) -> None:
         return
     torch_cuda_parts.install(accelerator, patches)
     # Generated code imports these from there.
-    patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)  # noqa: SLF001
-    patches.set(torch._C, "_cuda_getDevice", lambda: 0)  # noqa: SLF001
+    patches.set(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0)
+    patches.set(torch._C, "_cuda_getDevice", lambda: 0)
     patches.set(torch.version, "cuda", facts.CUDA_VERSION)
     patches.set(torch.backends.cuda, "is_built", lambda: True)
     # Torch's own modules would hand their weights to cuDNN.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda _: False)
-    guards = getattr(torch._C, "_dynamo", None)  # noqa: SLF001
+    guards = getattr(torch._C, "_dynamo", None)
     guards = getattr(guards, "guards", None)
     if hasattr(guards, "_empty_strided_cuda"):
         patches.set(guards, "_empty_strided_cuda", _empty_strided)

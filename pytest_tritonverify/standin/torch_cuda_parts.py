@@ -44,7 +44,7 @@ def install(accelerator: Accelerator, patches: Patches) -> None:
     patches.set(torch.cuda, "_sleep", _nothing)
     for name, dtype in _TYPES.items():
         patches.set(torch.cuda, name, _old_type(accelerator, name, dtype))
-    patches.set(torch._C, "__getattr__", _missing)  # noqa: SLF001 - where torch looks for CUDA
+    patches.set(torch._C, "__getattr__", _missing)
 
 
 def _nothing(*_: Any, **__: Any) -> None:

@@ -64,7 +64,7 @@ class StandinMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        if sys._getframe(1).f_code.co_filename.startswith(self._ours):  # noqa: SLF001 - the cheap way to a caller
+        if sys._getframe(1).f_code.co_filename.startswith(self._ours):
             return func(*args, **(kwargs or {}))
         handler = self._handlers.get(func)
         if handler is not None:
@@ -130,7 +130,7 @@ class StandinMode(TorchFunctionMode):
     def is_npu(self, tensor: torch.Tensor) -> bool:
         """Answer for the attribute that torch_npu adds to tensors."""
         usage.note("is_npu")
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - this isn't a call that the mode was asked about
+        with torch._C.DisableTorchFunction():
             return self._is_on(tensor)
 
     def _is_cpu(self, func: Any, args: tuple[Any, ...], _: dict[str, Any]) -> bool:
@@ -208,7 +208,7 @@ class StandinMode(TorchFunctionMode):
     def _fetched(self, tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
         """Return what a move to the host yields: new memory, if it wasn't there."""
         # Depth 3: the handler that called, the mode, and who called torch.
-        if sys._getframe(3).f_globals.get("__name__") == _MOVES_MODULES:  # noqa: SLF001
+        if sys._getframe(3).f_globals.get("__name__") == _MOVES_MODULES:
             # Whoever builds a model on the CPU moves it there, and that is the accelerator here.
             self._host.discard(result)
             return result

@@ -174,7 +174,7 @@ def _launching(accelerator: Accelerator, launch: Any) -> Any:
         if callable(grid):
             self.grid = _as_user(grid)
         try:
-            with torch._C.DisableTorchFunction():  # noqa: SLF001 - the one that holds modes back
+            with torch._C.DisableTorchFunction():
                 return launch(self, *args, **kwargs)
         finally:
             self.grid = grid
@@ -183,7 +183,7 @@ def _launching(accelerator: Accelerator, launch: Any) -> Any:
 
 
 def _as_user(grid: Callable[..., Any]) -> Callable[..., Any]:
-    enable = getattr(torch._C, "_EnableTorchFunction", None)  # noqa: SLF001
+    enable = getattr(torch._C, "_EnableTorchFunction", None)
     if enable is None:
         return grid
 

@@ -36,7 +36,7 @@ def forget() -> None:
 
 def asked_by_user() -> bool:
     """Whether the nearest frame outside of the stand-in is neither of a library nor of ours."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the cheap way to a caller
+    frame: FrameType | None = sys._getframe(1)
     # An import's own frames lie between the stand-in and whoever imports.
     while frame is not None and frame.f_code.co_filename.startswith((_here(), "<frozen ")):
         frame = frame.f_back

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from .limits import FLOOR_ROUNDOFFS, FLOOR_SUBNORMALS
+from pytest_tritonverify.strictness.limits import FLOOR_ROUNDOFFS, FLOOR_SUBNORMALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .formats import Format
-    from .limits import StrictLimits
-    from .measuring import Golden, Measured
+    from pytest_tritonverify.strictness.formats import Format
+    from pytest_tritonverify.strictness.limits import StrictLimits
+    from pytest_tritonverify.strictness.measuring import Golden, Measured
 
 
 @dataclass(frozen=True)

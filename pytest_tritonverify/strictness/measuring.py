@@ -10,16 +10,15 @@ import torch
 
 from pytest_tritonverify.accuracy.chunks import serial_operators
 from pytest_tritonverify.accuracy.offenders import Addressing
-
-from .formats import Format, format_of
-from .gates import Tolerances, tolerances
-from .pieces import pieces, wide
-from .slices import Slice, SliceTally
+from pytest_tritonverify.strictness.formats import Format, format_of
+from pytest_tritonverify.strictness.gates import Tolerances, tolerances
+from pytest_tritonverify.strictness.pieces import pieces, wide
+from pytest_tritonverify.strictness.slices import Slice, SliceTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .limits import StrictLimits
+    from pytest_tritonverify.strictness.limits import StrictLimits
 
     Alter = Callable[[int, torch.Tensor], torch.Tensor]
 

@@ -22,18 +22,16 @@ from pytest_tritonverify.accuracy.limits import eco_limits
 from pytest_tritonverify.accuracy.nonfinite import NonFinite, all_finite, non_finite
 from pytest_tritonverify.accuracy.offenders import Addressing
 from pytest_tritonverify.accuracy.workspace import Workspace
-
-from .formats import format_of
-from .limits import NULL_ROUNDOFFS, NULL_ROUNDOFFS_NARROW, NULL_SCALE
-from .regions import edges
+from pytest_tritonverify.strictness.formats import format_of
+from pytest_tritonverify.strictness.limits import NULL_ROUNDOFFS, NULL_ROUNDOFFS_NARROW, NULL_SCALE
+from pytest_tritonverify.strictness.regions import edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pytest_tritonverify.accuracy.floats import FloatTally
     from pytest_tritonverify.accuracy.verdict import Category
-
-    from .regions import Region
+    from pytest_tritonverify.strictness.regions import Region
 
 # A 64th is more than the 1 % of all elements that may be wrong. Even: complex elements are two.
 _FIRST = 1 << 12

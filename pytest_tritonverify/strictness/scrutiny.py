@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_tritonverify.accuracy.prechecks import detached, value_of
-
-from . import gates
-from .formats import format_of
-from .limits import NULL_ERRORS, StrictLimits
-from .measuring import Reference, measure, size_up
-from .nulls import FLOAT_CATEGORIES, accepted_floats, accepted_integers
+from pytest_tritonverify.strictness import gates
+from pytest_tritonverify.strictness.formats import format_of
+from pytest_tritonverify.strictness.limits import NULL_ERRORS, StrictLimits
+from pytest_tritonverify.strictness.measuring import Reference, measure, size_up
+from pytest_tritonverify.strictness.nulls import (
+    FLOAT_CATEGORIES,
+    accepted_floats,
+    accepted_integers,
+)
 
 if TYPE_CHECKING:
     import torch
 
     from pytest_tritonverify.accuracy.verdict import OutputVerdict
-
-    from .gates import Gate
+    from pytest_tritonverify.strictness.gates import Gate
 
 NON_DISCRIMINATING = "non_discriminating"
 FLOAT64 = "float64"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .regions import unravel
+from pytest_tritonverify.strictness.regions import unravel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .limits import StrictLimits
+    from pytest_tritonverify.strictness.limits import StrictLimits
 
 _MOST_SLICES = 1 << 20
 """Slices along one axis that are counted at the same time, which takes 16 MiB."""

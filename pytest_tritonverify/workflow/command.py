@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     except files.FileError as error:
         if options.json:
             _print_json({"error": str(error)})
-        print(f"{options.command}: {error}", file=sys.stderr)  # noqa: T201 - a command
+        print(f"{options.command}: {error}", file=sys.stderr)
         return 1
     return status
 
@@ -44,7 +44,7 @@ def _add(
 
 
 def _print_json(content: Mapping[str, Any]) -> None:
-    print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))  # noqa: T201 - a command
+    print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
 
 
 def tell(options: argparse.Namespace, content: Mapping[str, Any], text: str) -> None:
@@ -52,7 +52,7 @@ def tell(options: argparse.Namespace, content: Mapping[str, Any], text: str) -> 
     if options.json:
         _print_json(content)
     else:
-        print(text)  # noqa: T201 - a command
+        print(text)
 
 
 def _validate_task(commands: Commands) -> None:
@@ -72,11 +72,11 @@ def _validate_task(commands: Commands) -> None:
 
 
 def _run_validate_task(options: argparse.Namespace) -> int:
-    from pytest_tritonverify.settings import DEVICE_CHOICES
+    from pytest_tritonverify import choices
     from pytest_tritonverify.workflow import task_check
 
-    if options.device not in DEVICE_CHOICES:
-        raise files.FileError(f"--device {options.device}: give one of {', '.join(DEVICE_CHOICES)}")
+    if options.device not in choices.DEVICE:
+        raise files.FileError(f"--device {options.device}: give one of {', '.join(choices.DEVICE)}")
     report = task_check.check(
         options.file,
         source=options.source,
@@ -244,7 +244,7 @@ def _run_report(options: argparse.Namespace) -> int:
         lines.append(f"{found.failure.phase}: {found.failure.reason}")
     tell(options, content, "\n".join(lines))
     for warning in found.warnings:
-        print(f"report: warning: {warning}", file=sys.stderr)  # noqa: T201 - a command
+        print(f"report: warning: {warning}", file=sys.stderr)
     return 0
 
 

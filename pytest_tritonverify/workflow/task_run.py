@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.discovery import DEFAULT_VARIANT, TASK_SUFFIX, Pair
@@ -78,7 +79,7 @@ def run(path: Path, timeout: float, device: str = "auto") -> Ran:
 def _unlisted(listing: Listing, path: Path) -> Finding:
     error = listing.error
     if error is None:
-        looked = ", ".join(os.path.basename(name) for name in listing.looked_for)  # noqa: PTH119 - a string
+        looked = ", ".join(PurePosixPath(name).name for name in listing.looked_for)
         text = f"it yields no case{f' (it looked for {looked})' if looked else ''}"
         return Finding("no_case", text, path.name)
     return _finding("not_listed", "", error["message"], error["file"], error["line"], path)
@@ -132,6 +133,6 @@ def _open(fd: int | None) -> list[int]:
 
 
 def _finding(code: str, prefix: str, message: str, file: Any, line: Any, path: Path) -> Finding:
-    name = os.path.basename(file) if isinstance(file, str) else path.name  # noqa: PTH119 - a string
+    name = PurePosixPath(file).name if isinstance(file, str) else path.name
     first = message.partition("\n")[0]
     return Finding(code, f"{prefix}{first}", name, line if isinstance(line, int) else None)

@@ -37,7 +37,7 @@ def one_case(before: float | Any, after: float | Any) -> Comparison:
 
 def documented(content: dict[str, Any]) -> dict[str, Any]:
     """Return a report as other programs write it."""
-    keys = "op_name speedup_vs_torch per_shape_results".split()  # noqa: SIM905 - as the document has it
+    keys = ("op_name", "speedup_vs_torch", "per_shape_results")
     short = {key: content[key] for key in keys}
     short["per_shape_results"] = [
         {
@@ -163,7 +163,7 @@ def test_turned_around_the_word_is_the_other_one(before: float, after: float) ->
 
 
 def jittered(seed: int, latency: float, sigma: float) -> Any:
-    generator = random.Random(seed)  # noqa: S311 - nothing secret
+    generator = random.Random(seed)
     samples = tuple(latency * math.exp(generator.gauss(0, sigma)) for _ in range(50))
     return side(math.fsum(samples) / 50, samples_ms=samples)
 
@@ -327,7 +327,7 @@ json_values = st.recursive(
     ),
     max_leaves=4,
 )
-TAIL = "method samples cv iqr noisy reason operators".split()  # noqa: SIM905 - a list of keys
+TAIL = ("method", "samples", "cv", "iqr", "noisy", "reason", "operators")
 
 
 @settings(deadline=None, max_examples=25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,12 @@ from pytest_tritonverify.benchmark import display, perf_file
 from pytest_tritonverify.benchmark.measurement import PerfSettings
 from tests.support.measurements import case, side
 
+if TYPE_CHECKING:
+    from pytest_tritonverify.benchmark.measurement import CaseMeasurement
 
-def content(*cases: object) -> dict[str, object]:
-    return perf_file.document("op", cases, PerfSettings(), environment={}, sources={})  # type: ignore[arg-type] # cases they are
+
+def content(*cases: CaseMeasurement) -> dict[str, object]:
+    return perf_file.document("op", cases, PerfSettings(), environment={}, sources={})
 
 
 @pytest.mark.parametrize(

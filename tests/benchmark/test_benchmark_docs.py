@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_every_warning_of_a_report_is_on_the_page() -> None:
 
 
 def test_every_method_is_on_the_page() -> None:
-    for method in measurement.Method.__args__:  # type: ignore[attr-defined] # a Literal
+    for method in get_args(measurement.Method):
         assert f"`{method}`" in REPORT
 
 
@@ -124,4 +124,4 @@ def test_classes_are_in_their_order() -> None:
     rows = re.findall(r"^\| (\w+) \|", BENCHMARK, re.MULTILINE)
     classes = [row for row in rows if row in (*aggregate.ABNORMAL, "valid")]
     assert classes == ["none", "nan", "inf", "negative", "zero", "valid"]
-    assert classes == list(aggregate.SpeedupClass.__args__)  # type: ignore[attr-defined] # a Literal
+    assert classes == list(get_args(aggregate.SpeedupClass))

@@ -21,7 +21,7 @@ many = st.lists(times, min_size=stats.MAX_STORED + 1, max_size=stats.MAX_STORED 
 
 def noise(seed: int, count: int, mean: float, sigma: float) -> list[float]:
     """Return times with the long tail to the slow side that real ones have."""
-    generator = random.Random(seed)  # noqa: S311 - nothing secret
+    generator = random.Random(seed)
     return [mean * math.exp(generator.gauss(-sigma * sigma / 2, sigma)) for _ in range(count)]
 
 
@@ -161,7 +161,7 @@ def test_the_interval_holds_what_was_measured(seed: int, first: int, second: int
 
 def test_many_samples_are_resampled_by_fewer_draws_and_give_the_same_interval() -> None:
     over, under = noise(5, 900, 3.0, 0.3), noise(6, 900, 2.0, 0.3)
-    generator = random.Random(9)  # noqa: S311 - nothing secret
+    generator = random.Random(9)
     slow = [
         statistics.fmean(generator.choices(over, k=900))
         / statistics.fmean(generator.choices(under, k=900))

@@ -27,6 +27,8 @@ def late():
 {start}
 return out
 """
+# As a matmul in HF32: within 2^-9 of the golden, and beyond 2^-10.
+COARSE = "return x * 2 * (1 + 1.5 * 2**-10)"
 POOL = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)"
 
 
@@ -46,6 +48,15 @@ def test_remembered_results_are_wrong_ones(
     assert (found.status, found.error_type) == ("fail", "AccuracyError")
     assert "although the case passes by itself" in (found.error_msg or "")
     assert found.implementation is None
+
+
+@pytest.mark.parametrize("hf32", [True, False])
+def test_timed_outputs_are_judged_by_the_rules_that_were_asked_for(
+    measuring: MeasuringBench, tmp_path: Path, *, hf32: bool
+) -> None:
+    measuring.settings = dataclasses.replace(measuring.settings, hf32=hf32)
+    found = measuring.measure(attack(tmp_path, COARSE))
+    assert found.passed == hf32, found.error_msg
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,16 @@ import pytest
 import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined] # it is there
 
+from pytest_tritonverify.execution.devices import DEVICES
+from pytest_tritonverify.execution.host import Host, HostConfig
 from pytest_tritonverify.execution.timing import on_cuda
 from pytest_tritonverify.execution.timing.timers import Plan, Timing
+from tests.support.measuring import MeasuringBench
 from tests.support.workers import attack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
-
-    from tests.support.measuring import MeasuringBench
 
 FLUSH_MS = 0.08
 
@@ -201,6 +203,16 @@ def test_a_profile_that_says_too_little_is_none() -> None:
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA is not available")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.fixture
+def cuda_measuring() -> Iterator[MeasuringBench]:
+    """Measures pairs on a GPU."""
+    host = Host(HostConfig(DEVICES["cuda"], fork=True))
+    bench = MeasuringBench(host)
+    yield bench
+    bench.close()
+    host.close()
 
 
 @on_gpu

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_tritonverify.degeneration import analysis, check_source, machine, reading
 from tests.support.degeneration_snippets import model
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 DEPTH = 600  # what every supported Python can parse
 
@@ -90,11 +94,11 @@ NESTED = {
 def test_nesting_needs_no_recursion(shape: str) -> None:
     source = model(f"n = {NESTED[shape]}\nreturn launch(x)")
     cheat = model(f"n = {NESTED[shape]}\nreturn launch(x.relu())")
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     depth = 0
     while frame is not None:
         depth += 1
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     parsed = reading.read(source)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(depth + 60)

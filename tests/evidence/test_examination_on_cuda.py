@@ -10,23 +10,13 @@ import torch
 from pytest_tritonverify.execution.devices import DEVICES
 from pytest_tritonverify.execution.host import Host, HostConfig
 from tests.support.examining import TWICE, examined, implementation, violations
+from tests.support.products import CHEATS, DOT, PRODUCT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-
-PRODUCT = """
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x @ x
-
-def get_inputs():
-    return [torch.randn(64, 64)]
-"""
 
 HONEST = {
     "plain": "return twice(x)",
@@ -67,40 +57,12 @@ def adding(x, o, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.atomic_add(o + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
 """
-CHEATS = {
-    "torch": ("return twice(x @ x) * 0.5", {"torch_compute", "device_kernel"}),
-    "modes_switched_off": (
-        """
-        from torch.utils._python_dispatch import _disable_current_modes
-        y = torch.empty_like(x)
-        with _disable_current_modes():
-            torch.mm(x, x, out=y).mul_(0.5)
-        return twice(y)
-        """,
-        {"unexplained_write", "hidden_operator", "device_kernel"},
-    ),
-    "looks_for_poison": (
-        """
-        if torch.are_deterministic_algorithms_enabled():
-            return dot(x)
-        return twice(torch.mm(x, x).mul_(0.5))
-        """,
-        {"later_operator"},
-    ),
-    "nothing_is_launched": ("return x @ x", {"no_launch", "torch_compute"}),
-}
-DOT = """
-@triton.jit
-def product(x, o, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    v = tl.load(x + at)
-    tl.store(o + at, tl.dot(v, v, input_precision="ieee"))
-
-def dot(x):
-    o = torch.empty_like(x)
-    product[(1,)](x, o, N=64)
-    return o
+# What is found on such a device alone, where its profiler has no difficulties.
+ON_CUDA = {"modes_switched_off": {"hidden_operator"}}
+LATER = """
+if torch.are_deterministic_algorithms_enabled():
+    return dot(x)
+return twice(torch.mm(x, x).mul_(0.5))
 """
 
 
@@ -132,6 +94,12 @@ def test_an_honest_product(cuda_host: Host, tmp_path: Path) -> None:
 def test_cheats(cuda_host: Host, tmp_path: Path, name: str) -> None:
     body, codes = CHEATS[name]
     report = examined(cuda_host, tmp_path, implementation(body, DOT), PRODUCT)
+    wanted = codes | ON_CUDA.get(name, set())
     if any(finding.code == "device_not_profiled" for finding in report.findings):
-        codes = codes - {"device_kernel"}
-    assert codes <= violations(report), report.to_json()
+        wanted -= {"device_kernel"}
+    assert wanted <= violations(report), report.to_json()
+
+
+def test_a_cheat_that_looks_for_poison(cuda_host: Host, tmp_path: Path) -> None:
+    report = examined(cuda_host, tmp_path, implementation(LATER, DOT), PRODUCT)
+    assert "later_operator" in violations(report), report.to_json()

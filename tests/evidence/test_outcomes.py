@@ -110,3 +110,25 @@ def test_what_resembles_a_golden(actual: Any, *, alike: bool) -> None:
     assert facts["output"].resembled is alike
     missing = outcomes.golden_facts({}, result(x), None, result([x, x]), fixed=False)
     assert not missing["output"].resembled
+
+
+@pytest.mark.parametrize("name", ["bits8", "bits16", "float4_e2m1fn_x2"])
+def test_what_torch_cannot_compute_with_goes_by_its_bits(name: str) -> None:
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        pytest.skip(f"this torch has no {name}")
+    bits = torch.arange(16, dtype=torch.uint8)
+    x, other = bits.view(dtype), bits.flip(0).view(dtype)
+    facts = outcomes.golden_facts({}, result(x), result(other), result(x), result(x), fixed=False)
+    found = facts["output"]
+    assert (found.depends, found.resembled, found.followed) == (True, True, False)
+    plain = outcomes.golden_facts({}, result(bits), None, result(x), fixed=False)
+    assert not plain["output"].resembled
+    first, second = (tensors.pack(result(y), keep_layout=False) for y in (x, other))
+    try:
+        (difference,) = outcomes.differences((first.spec, first.fd), (second.spec, second.fd))
+    finally:
+        os.close(first.fd)
+        os.close(second.fd)
+    assert (difference["elements"], difference["total"]) == (x.numel(), x.numel())
+    assert difference["max_abs_diff"] is None

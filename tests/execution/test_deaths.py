@@ -41,6 +41,7 @@ from pytest_tritonverify.execution.devices import DEVICES
 host_module._KILL_TIMEOUT = host_module._END_TIMEOUT = 2.0
 start, implementation = sys.argv[1:]
 host = host_module.Host(host_module.HostConfig(DEVICES["cpu"], fork=start == "fork"))
+host.spares = 1
 host.start()
 from tests.support.workers import PATIENCE, Bench, time, wait_for_text
 bench = Bench(host)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 @without_compiler
-class Noting(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+class Noting(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        super().__init__()  # type: ignore[no-untyped-call] # torch gives it no types
         self.seen: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

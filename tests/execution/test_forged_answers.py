@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_tritonverify.execution import worker_handle
 from pytest_tritonverify.execution.worker_handle import WorkerHung
+from tests.support.living import open_descriptors
 from tests.support.workers import attack
 
 if TYPE_CHECKING:
@@ -204,11 +204,11 @@ def test_descriptors_of_phases_do_not_pile_up(bench: Bench, tmp_path: Path) -> N
         "data = frame({'event': 'phase', 'phase': 'x', 'has_fd': True})\n"
         "for _ in range(3000): socket.send_fds(channel().sock, [data], [memory])"
     )
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count is all that matters
+    before = open_descriptors()
     record = _judged(bench, tmp_path, forward)
     assert record.status == "passed"
     bench.close()
-    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - as above
+    assert open_descriptors() <= before
 
 
 def test_answers_in_advance_are_refused(bench: Bench, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_changed_description_is_refused_or_read(changes: list[tuple[Any, str, An
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 1 << 32))
 def test_thousands_of_changed_descriptions_are_refused_or_read(seed: int) -> None:
-    random = Random(seed)  # noqa: S311 - no secret
+    random = Random(seed)
     for _ in range(50):
         spec: Any = _PACKED.spec
         for _ in range(random.randint(1, 3)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,6 @@ from pytest_tritonverify.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.support.workers import Bench
 
@@ -50,8 +50,8 @@ def engine(bench: Bench) -> Iterator[Engine]:
 
 def _peak(pid: int) -> int:
     """Return a process's greatest memory so far, in MiB."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:  # noqa: PTH123 - as short as it gets
-        line = next(line for line in status if line.startswith("VmHWM"))
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) >> 10
 
 

@@ -40,7 +40,7 @@ def test_a_planted_fault_is_named(
 ) -> None:
     fault = FAULTS[name]
     golden = values(shape, data.draw(st.sampled_from(fault.dtypes)), seed)
-    actual = fault.plant(golden, random.Random(seed))  # noqa: S311 - reproducible
+    actual = fault.plant(golden, random.Random(seed))
     found = None if actual is None else examined(golden, actual)
     if found is not None:
         assert found.code in fault.codes, found
@@ -59,7 +59,7 @@ def test_of_two_faults_no_third_is_named(
     seed: int, shape: tuple[int, ...], dtype: torch.dtype, names: list[str]
 ) -> None:
     golden = values(shape, dtype, seed)
-    draw = random.Random(seed)  # noqa: S311 - reproducible
+    draw = random.Random(seed)
     allowed = {"unclear"}
     actual: torch.Tensor | None = golden
     for name in names:
@@ -103,7 +103,7 @@ def scattered(draw: random.Random) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_noise_in_random_elements_is_unclear() -> None:
-    draw = random.Random(20240229)  # noqa: S311 - reproducible
+    draw = random.Random(20240229)
     asked, named = 0, []
     for _ in range(200):
         golden, actual = scattered(draw)

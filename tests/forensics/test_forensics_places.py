@@ -93,7 +93,7 @@ def test_random_elements_have_no_form(shape: tuple[int, ...], share: float, seed
     seed=st.integers(0, 10**6),
 )
 def test_boxes_have_exact_bounds(shape: tuple[int, ...], seed: int) -> None:
-    draw = random.Random(seed)  # noqa: S311 - reproducible
+    draw = random.Random(seed)
     bounds = []
     for extent in shape:
         low = draw.randrange(extent)

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from pytest_tritonverify import outcomes, supervision
 from pytest_tritonverify.accuracy import Rules
+from pytest_tritonverify.benchmark import answers
+from pytest_tritonverify.benchmark.measurement import MeasurementError
 from pytest_tritonverify.comparison import Parcel, compare
 from pytest_tritonverify.evidence import observations
 from pytest_tritonverify.execution import tensors, unpacking, wire
 from pytest_tritonverify.probe.inventory import Inventory
 from pytest_tritonverify.reported import RunFacts
 from tests.support.fuzzing import damaged, damaged_bytes, fuzzed, values
+from tests.support.observed import OBSERVED
 
 Point = namedtuple("Point", "x y")  # noqa: PYI024 - what user code may return
 
@@ -168,52 +171,6 @@ def test_facts_of_a_run(told: dict[str, Any]) -> None:
     assert all(isinstance(error[key], str) for key in ("type", "message", "phase", "traceback"))
 
 
-PLACE = {"file": "f.py", "line": 3}
-ENTRY = {**PLACE, "name": "forward", "digest": "ab", "wrappers": []}
-ENTRY_FACTS = {
-    "own_class": True,
-    "bound_on_instance": [],
-    "forward": ENTRY,
-    "call": None,
-    "is_module": True,
-    "call_is_torchs": True,
-    "hooks": [],
-    "threads": 1,
-}
-OBSERVED: dict[str, Any] = {
-    "launches": [
-        {
-            "kernel": "k",
-            **PLACE,
-            "programs": 1,
-            "completed": True,
-            "wrote": ["o"],
-            "tuned": False,
-            "own_thread": True,
-            "site_file": "f.py",
-            "site_line": 4,
-        }
-    ],
-    "launch_count": 1,
-    "operators": [
-        {"name": "aten.add", **PLACE, "on": ["input"], "reorders": False, "count": 1},
-    ],
-    "contents": {
-        "0:x": {"kind": "odd", "digest": "ab", "tensor": "x", "kernel": "k", **PLACE},
-    },
-    "outputs": [{"path": "output", "marks": ["kernel"], "odd": None}],
-    "events": [{"kind": "unexplained", "tensor": "x", "where": "here", **PLACE}],
-    "before": ENTRY_FACTS,
-    "after": ENTRY_FACTS,
-    "changed": {"import": [], "build": [], "forward": ["torch.empty"]},
-    "launcher_intact": True,
-    "seconds": 0.1,
-    "native": [{"name": "aten::add", "count": 2}],
-    "device_kernels": [{"name": "k", "count": 1}],
-    "problem": None,
-    "calls": 3,
-    "broke_off": None,
-}
 READERS = (
     observations.Observation.of,
     observations.Replay.of,
@@ -228,6 +185,31 @@ def test_observations(told: Any) -> None:
     for read in (*READERS, observations.operators_of):
         with contextlib.suppress(observations.ObservationError, LookupError):
             read(told)
+
+
+TIMED: dict[str, Any] = {
+    "timing": {
+        "method": "cpu_wall_clock",
+        "samples_ms": [1.0, 3.0],
+        "latency_ms": 2.0,
+        "reason": None,
+        "operators": {"aten::add": 1.0},
+        "launches_per_forward": 1,
+        "cross_check_ms": 2.1,
+        "loop_ms": 5.0,
+        "forwards_ms": 4.0,
+        "notes": ["a note"],
+    },
+    "peak_memory_mb": 1.5,
+    "kept": [0, 3],
+}
+
+
+@fuzzed
+@given(damaged(TIMED))
+def test_measurements(told: dict[str, Any]) -> None:
+    with contextlib.suppress(MeasurementError):
+        answers.read(told, 2, 0.006)
 
 
 INVENTORY: dict[str, Any] = {
@@ -265,3 +247,4 @@ def test_the_corpus_is_right_before_it_is_damaged() -> None:
         read(OBSERVED)
     assert observations.operators_of(OBSERVED["operators"])
     assert Inventory.of(INVENTORY).tensors
+    assert answers.read(TIMED, 2, 0.006).kept == (0, 3)

@@ -97,7 +97,7 @@ def measured(subject: Subject, *speedups: float | None) -> Subject:
 def saying(words: str) -> Subject:
     """A pair that says some words wherever a pair can say something."""
     message = f"{words}\n{words}"
-    choose = random.Random(0)  # noqa: S311 - figures to look at
+    choose = random.Random(0)
     output = pages.output(choose, [4, 4], passed=False)
     output |= {"path": words, "category": words, "dtype": words}
     output["diagnosis"] |= {"cause": words, "evidence": [words], "region": {"text": words}}
@@ -223,6 +223,19 @@ def test_warnings_about_measurements_are_said_once_for_all_cases() -> None:
     assert "noisy benchmark of case 1-3: varies by 10 %" in found.text
     assert "gate benchmark: not asked" in found.text
     assert [a["data-warnings"] for a in found.pairs().values()] == ["2"]
+
+
+def test_warnings_of_equal_number_keep_the_order_of_the_pairs() -> None:
+    # In no order of their own, and so many that this one does not come about by chance.
+    first, other = ["w7", "w2", "w9", "w4", "w1", "w8", "w3"], ["w6", "w0", "w5"]
+    listed = [
+        judged(
+            workdirs.record(1, warnings=[{"code": code, "message": "!"} for code in codes]), op=op
+        )
+        for op, codes in (("a", [*first, "most"]), ("b", ["most", *other]))
+    ]
+    rows = re.findall(r"(\w+) (\d+) pairs?, for instance", Reader(page.html(listed)).text)
+    assert rows == [("most", "2"), *((code, "1") for code in (*first, *other))]
 
 
 def test_what_was_only_measured_is_not_said_to_have_passed() -> None:

@@ -10,55 +10,18 @@ from pytest_tritonverify.evidence import operators
 from pytest_tritonverify.observing import npu_kernels
 from tests.support.emulated_npu import emulated
 from tests.support.examining import examined, implementation, notes, the, violations
+from tests.support.products import CHEATS, DOT, PRODUCT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_tritonverify.execution.host import Host
 
-TASK = """
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x @ x
-
-def get_inputs():
-    return [torch.randn(64, 64)]
-"""
-DOT = """
-@triton.jit
-def product(x, o, N: tl.constexpr):
-    i = tl.arange(0, N)
-    at = i[:, None] * N + i[None, :]
-    v = tl.load(x + at)
-    tl.store(o + at, tl.dot(v, v))
-
-def dot(x):
-    o = torch.empty_like(x)
-    product[(1,)](x, o, N=64)
-    return o
-"""
-CHEATS = {
-    "torch": ("return twice(x @ x) * 0.5", {"torch_compute", "device_kernel"}),
-    "modes_switched_off": (
-        """
-        from torch.utils._python_dispatch import _disable_current_modes
-        y = torch.empty_like(x)
-        with _disable_current_modes():
-            torch.mm(x, x, out=y).mul_(0.5)
-        return twice(y)
-        """,
-        {"unexplained_write", "device_kernel"},
-    ),
-    "nothing_is_launched": ("return x @ x", {"no_launch", "torch_compute"}),
-}
-
 
 @emulated
 def test_an_honest_kernel(npu_host: Host, tmp_path: Path) -> None:
     body = "return dot(x.t().contiguous().half().float().t().contiguous().to(x.dtype))"
-    task = TASK.replace("return x @ x", "x = x.half().float(); return x @ x")
+    task = PRODUCT.replace("return x @ x", "x = x.half().float(); return x @ x")
     report = examined(npu_host, tmp_path, implementation(body, DOT), task)
     assert report.passed, report.message()
     assert "device_not_profiled" not in notes(report)
@@ -70,7 +33,7 @@ def test_an_honest_kernel(npu_host: Host, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CHEATS)
 def test_cheats(npu_host: Host, tmp_path: Path, name: str) -> None:
     body, codes = CHEATS[name]
-    report = examined(npu_host, tmp_path, implementation(body, DOT), TASK)
+    report = examined(npu_host, tmp_path, implementation(body, DOT), PRODUCT)
     assert codes <= violations(report), report.to_json()
     if "device_kernel" in codes:
         assert "cann::MatMulV2" in the(report, "device_kernel").message

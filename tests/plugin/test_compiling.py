@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 
+from pytest_tritonverify.execution import landlock
 from pytest_tritonverify.results import result_file
 from tests.support.pairs import LEAVES, write_pair
 
@@ -35,8 +36,12 @@ _IMPLEMENTATION = """
     import triton
     import triton.language as tl
 
+    try:
+        open(os.path.join(os.path.dirname(__file__), "written"), "w").close()
+    except PermissionError:
+        pass
     # Asks for a device when it is imported.
-    CORES = triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
+    MEMORY = triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"]
     FACTOR = tl.constexpr(0)
 
     @triton.jit
@@ -117,6 +122,8 @@ def test_kernels_are_compiled_and_their_failures_told(runner: Runner) -> None:
     run = runner.run("--verify-dir=ops", wanted, "--verify-compile-all-configs")
     assert run.code == 1
     assert list(run.by_name.values()) == ["passed"] * 3 + ["failed"]
+    # What compiles is kept from the pair's folder, as what runs is.
+    assert (runner.path / "ops" / "written").exists() == (landlock.version() == 0)
     assert list(run.by_name)[-1] == "compile"
     result = section(runner)
     assert (result["passed_cases"], result["total_cases"], result["failures"]) == (3, 3, [])

@@ -37,7 +37,7 @@ def test_a_pass_on_a_rerun_is_flaky_and_not_green(runner: Runner) -> None:
     assert "passed when it was run again" in result["failures"][0]["error_msg"]
     assert [case["flaky"] for case in result["cases"]] == [False, True, False]
     # Properties are of one try each, not of all tries in a row.
-    tries = list(ET.parse(runner.path / "j.xml").getroot().iter("testcase"))  # noqa: S314 - ours
+    tries = list(ET.parse(runner.path / "j.xml").getroot().iter("testcase"))
     assert len(tries) == 4
     for entry in tries:
         names = [str(found.get("name")) for found in entry.iter("property")]

@@ -17,15 +17,20 @@ LIGHT = {
     "pytest_tritonverify",
     "pytest_tritonverify.benchmark",
     "pytest_tritonverify.benchmark.options",
+    "pytest_tritonverify.choices",
     "pytest_tritonverify.compilation",
     "pytest_tritonverify.compilation.options",
+    "pytest_tritonverify.options",
+    "pytest_tritonverify.plugin",
+    "pytest_tritonverify.startup",
+    "pytest_tritonverify.stash",
+}
+# What it takes to look for pairs.
+LOOKING = {
     "pytest_tritonverify.discovery",
     "pytest_tritonverify.given",
     "pytest_tritonverify.isolation",
-    "pytest_tritonverify.options",
-    "pytest_tritonverify.plugin",
     "pytest_tritonverify.settings",
-    "pytest_tritonverify.startup",
     "pytest_tritonverify.strictness",
     "pytest_tritonverify.strictness.limits",
 }
@@ -113,7 +118,7 @@ def test_a_run_that_collects_nothing_is_told_the_option(
     assert any(line.endswith("pytest --verify-dir=all") for line in lines_about_us(run))
     modules = set(json.loads((runner.path / "modules.json").read_text()))
     assert not modules & {"torch", "triton", "numpy", "safetensors"}
-    assert {name for name in modules if name.startswith("pytest_tritonverify")} <= LIGHT
+    assert {name for name in modules if name.startswith("pytest_tritonverify")} <= LIGHT | LOOKING
     assert "pytest '--verify-dir=" not in run.out
     assert "--verify-dir='all/my ops'" in runner.run("all/my ops").out
     # Deselected tests are no mistake in naming a folder, nor is a folder without pairs.

@@ -23,7 +23,7 @@ _SCALARS = (
     st.none()
     | st.booleans()
     | st.integers(-3, 3)
-    | st.sampled_from([2**31, 2**63, 2**64, -(2**63) - 1, 10**30])
+    | st.sampled_from([2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 10**400])
     | st.floats()
     | st.text(max_size=12)
     | st.sampled_from(["", "\x00", "\ud800", "a" * 5000, "../..", "torch.float32", "0x1p4000"])

@@ -1,4 +1,4 @@
-"""Which processes are alive."""
+"""Which processes are alive, and what this one has open."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def is_alive(pid: int) -> bool:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return text.rpartition(")")[2].split()[0] not in "ZX"
     return False
+
+
+def open_descriptors() -> int:
+    """Return how many descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ class MeasuringBench:
     """Measures cases of pairs on a host, and ends all processes with the test."""
 
     def __init__(self, host: Host) -> None:
+        self.settings = Settings(timeout=PATIENCE)
         self._host = host
         self._open: list[PairBenchmark | Process] = []
 
@@ -35,9 +37,9 @@ class MeasuringBench:
         self, pair: Pair, count: int, perf: PerfSettings = FEW, device: str = "cpu"
     ) -> list[CaseMeasurement]:
         """Measure so many cases of a pair, one after the other."""
-        settings = Settings(device=device, timeout=PATIENCE)
+        settings = dataclasses.replace(self.settings, device=device)
         benchmark = PairBenchmark(PairProcesses(pair, settings, device, self._host.spawn))
-        benchmark.choose = random.Random(0)  # noqa: S311 - so that a test ends in one way
+        benchmark.choose = random.Random(0)
         self._open += [benchmark, benchmark.inputs]
         entry = CaseEntry("case1-float32-2x4", "float32")
         return [

@@ -126,7 +126,7 @@ def case(choose: random.Random, case_idx: int, error_type: str | None) -> CaseRe
 
 def pair(number: int, cases: int = 8) -> tuple[str, str, dict[str, Any], dict[str, Any] | None]:
     """Return a pair: operator, implementation, result, and report where all cases passed."""
-    choose = random.Random(number)  # noqa: S311 - figures to look at
+    choose = random.Random(number)
     op = f"{_OPS[number % len(_OPS)]}_{number // len(_OPS)}"
     fate = choose.random()
     kinds: list[str | None] = [None] * cases

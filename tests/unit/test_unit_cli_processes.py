@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.living import is_alive
 from tests.support.pairs import HANGS, RAISES, WRONG, case_name, error_types, write_pair
 from tests.support.runs import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MODULE = [sys.executable, "-m", "pytest_tritonverify"]
 
@@ -186,14 +187,9 @@ def test_what_asks_it_to_end_is_handed_on_once_and_waited_for(
 def test_pytest_does_not_outlive_the_command(
     sleeper: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    pid = (tmp_path / "ops" / "pid").read_text()
+    pid = int((tmp_path / "ops" / "pid").read_text())
     sleeper.kill()
-
-    def gone() -> bool:
-        stat = Path("/proc", pid, "stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
-
-    wait_until(gone, f"process {pid} is left")
+    wait_until(lambda: not is_alive(pid), f"process {pid} is left")
 
 
 def test_a_terminal_that_cannot_show_the_line_gets_it_escaped(tmp_path: Path) -> None:

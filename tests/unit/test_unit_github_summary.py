@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,4 +100,4 @@ def test_a_page_that_cannot_be_written_is_a_warning(stage: Stage, tmp_path: Path
     session.settings = Settings()
     terminal.github_summary(session, screen)
     assert len(screen.lines) == 1
-    assert os.listdir(tmp_path) == []  # noqa: PTH208 - as short as it gets
+    assert list(tmp_path.iterdir()) == []

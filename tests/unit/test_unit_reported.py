@@ -12,7 +12,7 @@ from pytest_tritonverify.reported import Launch, RunFacts, Stray, UndefinedLoad
 
 LAUNCH = {"kernel": "k", "file": "/a/b.py", "line": 3, "grid": [2, 1], "constexprs": {"BLOCK": 64}}
 LOAD = {"file": "/a/b.py", "line": 9, "lanes": 28}
-STRAY = {
+STRAY: dict[str, Any] = {
     "file": "/a/b.py",
     "line": 9,
     "kind": "store",
@@ -44,7 +44,7 @@ def test_that_nobody_looked_for_undefined_lanes_differs_from_that_there_are_none
 
 def test_stray_accesses_are_told_by_place_tensor_and_distance() -> None:
     (stray,) = RunFacts.of({"strays": [STRAY]}).strays
-    assert stray == Stray(**STRAY)  # type: ignore[arg-type]
+    assert stray == Stray(**STRAY)
     assert str(stray) == (
         "b.py:9: store of 3 lanes, up to 12 bytes beyond the end of out (torch.float32, shape [5])"
     )

@@ -43,7 +43,7 @@ _FLOOR_FACTOR = 4.0
 _TAKES_DEVICE = (2, 4)
 
 # Bound before user code is there to replace them.
-_synchronize = getattr(torch._C, "_cuda_synchronize", torch.cuda.synchronize)  # noqa: SLF001 - below what Python can change
+_synchronize = getattr(torch._C, "_cuda_synchronize", torch.cuda.synchronize)
 _current_stream = torch.cuda.current_stream
 _fill = torch.Tensor.zero_
 _spin = getattr(torch.cuda, "_sleep", None)

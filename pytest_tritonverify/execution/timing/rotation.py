@@ -128,7 +128,7 @@ def storages(tree: Any) -> list[torch.Tensor]:
     found: dict[int, torch.Tensor] = {}
     for leaf in _leaves(tree):
         storage = leaf.untyped_storage()
-        key = storage._cdata  # noqa: SLF001 - the storage's identity
+        key = storage._cdata
         if key not in found and storage.nbytes():
             raw = torch.empty(0, dtype=torch.uint8, device=storage.device)
             found[key] = raw.set_(storage)

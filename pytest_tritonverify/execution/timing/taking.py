@@ -65,10 +65,10 @@ def _number_or_text(value: Any) -> Any:
     return value
 
 
-def _named(kind: type) -> Any:
+def _named(kind: Any) -> Any:
     """Return a plain class of named tuples with the name and the fields of another."""
     if kind not in _RECORDS:
-        _RECORDS[kind] = namedtuple(kind.__name__, kind._fields, rename=True)  # type: ignore[attr-defined] # noqa: PYI024 - made at run time
+        _RECORDS[kind] = namedtuple(kind.__name__, kind._fields, rename=True)  # noqa: PYI024 - made at run time
     return _RECORDS[kind]
 
 

@@ -263,7 +263,7 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-class device:  # noqa: N801 - torch_npu's name
+class device:
     """Select a device for a while."""
 
     def __init__(self, device: Any) -> None:

@@ -62,7 +62,7 @@ class ProfilerAction(Enum):
 
 
 @dataclass(frozen=True)
-class schedule:  # noqa: N801 - torch_npu's name
+class schedule:
     """What is done in each step, as torch.profiler.schedule says it."""
 
     wait: int
@@ -85,7 +85,7 @@ def _always(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
-def _ExperimentalConfig(**options: Any) -> SimpleNamespace:  # noqa: N802 - torch_npu's name
+def _ExperimentalConfig(**options: Any) -> SimpleNamespace:
     return SimpleNamespace(**options)
 
 
@@ -107,7 +107,7 @@ def tensorboard_trace_handler(
     return handler
 
 
-class profile:  # noqa: N801 - torch_npu's name
+class profile:
     """Profile what the device does for a while."""
 
     def __init__(
