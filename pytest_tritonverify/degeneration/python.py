@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.degeneration import calling, findings
+from pytest_tritonverify.degeneration import calling, findings, instances
 from pytest_tritonverify.degeneration.values import (
     A_NUMBER,
     AN_OPAQUE,
@@ -50,7 +50,6 @@ _OPERATORS = {
     "le": "<=", "gt": ">", "ge": ">=", "abs": "abs",
 }  # fmt: skip
 _COMPUTING = frozenset({"abs", "divmod", "max", "min", "pow", "round", "sum", "any", "all"})
-_DISTRIBUTED = frozenset({"torch.distributed.tensor.DTensor", "torch.distributed._tensor.DTensor"})
 _CONTAINERS = frozenset({"list", "tuple", "set", "frozenset", "dict", "reversed", "sorted", "iter"})
 
 
@@ -370,42 +369,6 @@ def _length(host: Host, arguments: Arguments, node: ast.AST) -> Value:
     return A_NUMBER
 
 
-def _isinstance(host: Host, arguments: Arguments, node: ast.AST) -> Value:
-    """Say what is certain: constants are no tensors, and the tensors of a run are plain ones."""
-    value, kinds = arguments.get(0), arguments.get(1)
-    names = [a.name for a in kinds if isinstance(a, External)]
-    for atom in kinds:
-        if isinstance(atom, Store) and not atom.fields and not atom.rest:
-            continue  # no class at all
-        if not isinstance(atom, External):
-            return A_NUMBER
-    if not value or not names:
-        return A_NUMBER
-    if all(name == "torch.Tensor" for name in names):
-        if all(isinstance(a, Const) for a in value):
-            return host.pool.constant(value=False)
-        return host.pool.constant(value=True) if value <= {TENSOR} else A_NUMBER
-    if all(name in _DISTRIBUTED for name in names) and all(
-        isinstance(a, (Const, Symbol)) or a in TENSORS for a in value
-    ):
-        return host.pool.constant(value=False)
-    return A_NUMBER
-
-
-def _named_tuple(host: Host, arguments: Arguments, node: ast.AST) -> Value:
-    given = arguments.get(1, "field_names")
-    names: list[Value] = []
-    for atom in given:
-        if isinstance(atom, Const) and isinstance(atom.value, str):
-            names = [host.pool.constant(part) for part in atom.value.replace(",", " ").split()]
-        elif isinstance(atom, Store) and not atom.rest:
-            names = [atom.get(index) for index in range(len(atom.fields))]
-    if not names or any(text_of(name) is None for name in names):
-        return A_NUMBER
-    fields = tuple(names)
-    return host.pool.one((Prepared, node, fields), lambda: Prepared("named", given, fields))
-
-
 _HANDLERS: dict[str, Callable[[Host, Arguments, ast.AST], Value]] = {
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
@@ -436,7 +399,7 @@ _HANDLERS: dict[str, Callable[[Host, Arguments, ast.AST], Value]] = {
     "builtins.str": _text,
     "builtins.open": _open,
     "builtins.len": _length,
-    "builtins.isinstance": _isinstance,
+    "builtins.isinstance": instances.is_instance,
     "builtins.hasattr": _length,
-    "collections.namedtuple": _named_tuple,
+    "collections.namedtuple": instances.named_tuple,
 }

@@ -221,9 +221,9 @@ def compute_tanh(interpreter: Any) -> bool:
         Whether that was missing.
     """
     builder = getattr(interpreter, "InterpreterBuilder", None)
-    if not hasattr(interpreter.tl, "tanh") or hasattr(builder, "create_tanh"):
+    if builder is None or not hasattr(builder, "unary_op"):
         return False
-    if not hasattr(builder, "unary_op"):
+    if not hasattr(interpreter.tl, "tanh") or hasattr(builder, "create_tanh"):
         return False
     builder.create_tanh = lambda self, arg: self.unary_op(arg, np.tanh)
     return True
