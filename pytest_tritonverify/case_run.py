@@ -313,7 +313,7 @@ class CaseRun:
                 Parcel(inputs.message["case"]["call"], inputs.fd),
                 Parcel.of(golden),
                 Parcel.of(actual),
-                rules_of(settings),
+                rules_of(settings, self._judge.pair.task),
                 lambda line: logger.info("%s", line),
                 facts,
                 self._strictness() if settings.strict else None,

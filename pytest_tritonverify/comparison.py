@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from pytest_tritonverify import finer_golden
+from pytest_tritonverify import finer_golden, gpu_task
 from pytest_tritonverify.accuracy import (
     Caution,
     InputType,
@@ -32,6 +32,7 @@ from pytest_tritonverify.reported import RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pytest_tritonverify.execution.wire import Message
     from pytest_tritonverify.execution.worker_handle import Answer
@@ -146,9 +147,14 @@ class Comparison:
         }
 
 
-def rules_of(settings: Settings) -> Rules:
-    """Return what a session's settings say of the verdict."""
-    return Rules(non_compute=settings.non_compute, exact_int=settings.exact_int, hf32=settings.hf32)
+def rules_of(settings: Settings, task: Path) -> Rules:
+    """Return what a session's settings, and the task, say of the verdict."""
+    return Rules(
+        non_compute=settings.non_compute,
+        exact_int=settings.exact_int,
+        hf32=settings.hf32,
+        stored=gpu_task.returns_stored_output(task),
+    )
 
 
 def compare(
@@ -194,7 +200,13 @@ def compare(
     cautions = [caution for verdict in verdicts for caution in verdict.cautions]
     if mutated:
         cautions = [caution for caution in cautions if caution.code != "nothing_compared"]
-    cautions += _of_changed_inputs(set(expected["changed"]), set(got["changed"]), set(mutated))
+    changed = set(expected["changed"]), set(got["changed"]), set(mutated)
+    cautions += [
+        # Stored outputs change nothing, whatever the kernel does.
+        caution
+        for caution in _of_changed_inputs(*changed)
+        if not (rules.stored and caution.code == "input_mutated")
+    ]
     failed = [verdict for verdict in verdicts if not verdict.passed]
     outputs = tuple(output for verdict in verdicts for output in verdict.outputs)
     explanations: dict[str, Explanation] = {}

@@ -30,6 +30,7 @@ _AUTHOR_WANTS_DEVICE = re.compile(
 _ASKS_FOR_DEVICE = re.compile(r"\.is_cuda\b|\.is_npu\b|\bdevice\b.*[\"'](cuda|npu)\b")
 _OUT_OF_MEMORY = re.compile(
     r"DefaultCPUAllocator: can't allocate memory|(NPU|CUDA|HIP) out of memory"
+    r"|memory of tensors can't be mapped: OSError\(12,"
 )
 _WANTS_BLOCK_POINTERS = re.compile(r"Block pointers have been removed")
 _WANTS_CUDA = re.compile(r"not compiled with CUDA")
@@ -40,6 +41,14 @@ _LAUNCHES_WAIT = {"npu": "ASCEND_LAUNCH_BLOCKING", "cuda": "CUDA_LAUNCH_BLOCKING
 _DENIED = re.compile(r"\[Errno 13\] Permission denied: (?!'/dev/)")
 _FILE_TOO_LARGE = re.compile(r"\[Errno 27\]")
 _NO_PROCESS = re.compile(r"\[Errno 11\] Resource temporarily unavailable|can't start new thread")
+
+
+def missing_module(python: str) -> str:
+    """Return what to do about a module that an interpreter does not find."""
+    return f"Install the package for {python}, or drop the import."
+
+
+MISSING_MODULE = missing_module("the Python that runs pytest")
 
 
 def of_confinement(message: str) -> str | None:
@@ -55,7 +64,10 @@ def of_confinement(message: str) -> str | None:
             "--verify-isolation=off takes all of this back."
         )
     if _FILE_TOO_LARGE.search(message):
-        return "Its files may grow to a limit, the machine's memory or --verify-file-limit."
+        return (
+            "Its files, the one in which outputs travel included, may grow to a limit, the "
+            "machine's memory or --verify-file-limit."
+        )
     if _NO_PROCESS.search(message):
         return "It may have a limited number of processes and threads (--verify-process-limit)."
     return None
@@ -78,7 +90,7 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
             "judge on a machine that has it, with --verify-device."
         )
     if error_type == "ModuleNotFoundError":
-        return "Install the package for the Python that runs pytest, or drop the import."
+        return MISSING_MODULE
     if _WANTS_BLOCK_POINTERS.search(message):
         return (
             "Triton 3.9 has removed tl.make_block_ptr. Judge on the CPU (--verify-device=cpu), or with "

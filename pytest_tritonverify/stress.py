@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 _KINDS = {
-    "cpu": ("shuffled", "memory", "reversed", "reuse", PLAIN),
+    "cpu": ("shuffled", "together", "reversed", "memory", "reuse", PLAIN),
     "": (PLAIN, "memory", "busy", "reuse"),
 }
 _IN_WORDS = {
     PLAIN: "as it is",
     "shuffled": "with the programs of each grid in a random order",
+    "together": "as if all programs of each grid ran at the same time",
     "reversed": "with the programs of each grid in reversed order",
     "memory": "with other values in fresh memory",
     "reuse": "with fresh memory as it was left",
     "busy": "with other work on the device",
 }
-_ORDERS = ("shuffled", "reversed")
+_ORDERS = ("shuffled", "together", "reversed")
 _WAITS = "WaitsForProgramsError"
 # Each may be as large as all outputs together.
 _MOST_KEPT = 8
@@ -286,8 +287,8 @@ class _Findings:
         for kind, entry in self._by_variation().items():
             if entry["failed"] or entry["differing"]:
                 lines.append(
-                    f"  {_IN_WORDS[kind]}: of {entry['runs']} runs {entry['failed']} fail and "
-                    f"{entry['differing']} differ from the first"
+                    f"  {_IN_WORDS[kind]}: {entry['failed']} of {entry['runs']} fail, "
+                    f"{entry['differing']} of {entry['runs']} differ from the first"
                 )
         return lines
 

@@ -160,7 +160,7 @@ class Process:
             name, text = CRASH, f"{CRASH}: the process of {self._label} broke the protocol: {lost}"
         else:
             name, text = CRASH, f"{CRASH}: the process ended {where}; {lost}"
-        output = _without_own_frames(lost.output)
+        output = errors.without_own_frames(lost.output)
         if output:
             text += f"\nLast output of the process:\n{_indented(errors.clip(output, 4000))}"
         file, line = self._last_line(lost.output)
@@ -251,13 +251,6 @@ def _checked(error: object) -> dict[str, Any]:
         "line": line if type(line) is int and 0 < line < 1 << 31 else None,
         "code": text("code", 500),
     }
-
-
-def _without_own_frames(output: str) -> str:
-    """Return output without the lines of a stack dump that say nothing about user code."""
-    noise = ("/pytest_tritonverify/", 'File "<string>", line 1 in <module>', "Extension modules: ")
-    lines = (line for line in output.splitlines() if not any(word in line for word in noise))
-    return "\n".join(lines).strip()
 
 
 def _indented(text: str) -> str:

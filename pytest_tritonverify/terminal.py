@@ -143,7 +143,13 @@ def _compiled(account: PairAccount, label: str) -> list[str]:
     for target in dict.fromkeys(kernel["target"] for kernel in kernels):
         of = [kernel["compiles"] for kernel in kernels if kernel["target"] == target]
         counts.append(f"{sum(of)} of {len(of)} for {target}")
-    return [f"{label}: kernels that compile: {', '.join(counts)}"] if counts else []
+    if not counts:
+        return []
+    lines = [f"{label}: kernels that compile: {', '.join(counts)}"]
+    if check is not None and check.passed and check.message:
+        # It has passed, and not everything was asked for.
+        lines += [f"warning: {label}, {COMPILE}: {line}" for line in check.message.splitlines()]
+    return lines
 
 
 def summary(session: VerifySession, reporter: Any, *, full_paths: bool = False) -> None:

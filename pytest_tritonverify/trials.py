@@ -53,7 +53,9 @@ def noted(record: CaseRecord, others: Mapping[int, CaseRecord], same: int) -> Ca
         first = outcomes[failing[0]]
         head, _, rest = (first.error_msg or "").partition("\n")
         seed = "" if failing[0] == 0 else f" This is the first of them, from seed {failing[0]}."
-        note = f"{rate} sets of inputs, each from a seed of its own, fail.{seed}"
+        runs = record.stress["runs"] if record.stress is not None else 1
+        stressed = f" That of seed 0 was run {runs} times, each other one once." if runs > 1 else ""
+        note = f"{rate} sets of inputs, each from a seed of its own, fail.{seed}{stressed}"
         text = "\n".join(line for line in (head, note, rest) if line)
         record = dataclasses.replace(
             first, input_desc=record.input_desc, stress=record.stress, error_msg=text

@@ -15,8 +15,11 @@ class Rules:
             would allow a difference of one.
         hf32: Judge float32 outputs by the rows of hifloat32, for runs in which matrix products
             take their inputs with the eleven bits that HF32 keeps.
+        stored: The reference returns what a kernel has left behind once, and changes no input
+            whatever the kernel does.
     """
 
     non_compute: bool = False
     exact_int: bool = False
     hf32: bool = False
+    stored: bool = False

@@ -289,7 +289,7 @@ class CaseBenchmark:
     def _judged(self, call: Parcel, golden: Parcel, actual: Parcel) -> Comparison:
         from pytest_tritonverify.comparison import compare, rules_of
 
-        rules = rules_of(self._pair.settings)
+        rules = rules_of(self._pair.settings, self._pair.pair.task)
         try:
             return compare(call, golden, actual, rules, lambda line: logger.debug("%s", line))
         except WireError as error:

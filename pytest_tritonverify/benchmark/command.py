@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import figures
 from pytest_tritonverify.benchmark import perf_file
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def conclude(output: Path, status: int) -> int:
         return 1
     counts = f"{report['passed_cases']}/{report['total_cases']} 组通过"
     speedup = report["speedup_vs_torch"]
-    shown = "null" if speedup is None else f"{speedup:.4f}"
+    shown = "null" if speedup is None else figures.shown(speedup)
     print(f"性能测试完成：{counts}，speedup_vs_torch = {shown}（详见 {output}）")
     frequency = report.get("frequency") or {}
     return 1 if frequency.get("failed") else 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+from pytest_tritonverify import figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +49,16 @@ def markdown(comparison: Comparison) -> str:
 
 
 def _head(comparison: Comparison) -> list[str]:
-    return ["case", f"{comparison.before} ms", f"{comparison.after} ms", "ratio", "95 %", "verdict"]
+    names = _short(comparison.before), _short(comparison.after)
+    if names[0] == names[1]:
+        # What tells them apart stands in the title.
+        names = ("before", "after")
+    return ["case", *(f"{name} ms" for name in names), "ratio", "95 %", "verdict"]
+
+
+def _short(name: str) -> str:
+    """Return what stands above a column of figures for a report or run: a path is too wide."""
+    return os.path.basename(os.path.normpath(name)).removesuffix(".json")  # noqa: PTH119 - a run's name, or a path
 
 
 def _cells(row: Row) -> list[str]:
@@ -66,15 +78,14 @@ def _summary(comparison: Comparison) -> list[str]:
     if comparison.ratio is not None:
         ends = f" {_ends(comparison.interval)}" if comparison.interval else ""
         lines.append(f"geometric mean of the ratios: {comparison.ratio:.3f}x{ends}")
-    speedups = (
-        _NONE if speedup is None else f"{speedup:.4f}"
+    over, after, before = (
+        figures.shown(speedup)
         for speedup in (
             comparison.speedup_vs_baseline,
             comparison.after_speedup,
             comparison.before_speedup,
         )
     )
-    over, after, before = speedups
     lines.append(f"speedup_vs_baseline: {over} ({after} over {before} against the reference)")
     return lines + [f"warning: {warning}" for warning in comparison.warnings]
 

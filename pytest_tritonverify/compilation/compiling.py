@@ -6,7 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import isolation
+from pytest_tritonverify import hints, isolation
 from pytest_tritonverify.compilation import launches
 from pytest_tritonverify.compilation.hosts import CompilerHosts
 from pytest_tritonverify.compilation.outcomes import CompileReport, Outcome, Refusal
@@ -107,7 +107,8 @@ class Compilations:
                 if launch is not None:
                     yield Outcome.read(told, launch, target, merged[launch])
         except Failure as failure:
-            refusal = _refusal(failure, late=time.monotonic() >= deadline)
+            late = time.monotonic() >= deadline
+            refusal = _refusal(failure, self.toolchains[target], late=late)
             for launch in waiting.values():
                 yield Outcome(launch, target, tuple(merged[launch]), refusal=refusal)
         finally:
@@ -155,12 +156,20 @@ class Compilations:
         self._hosts.close()
 
 
-def _refusal(failure: Failure, *, late: bool) -> Refusal:
+def _refusal(failure: Failure, toolchain: Toolchain, *, late: bool) -> Refusal:
     """Say why kernels that no outcome came of were not compiled."""
     first, _, rest = failure.message.partition("\n")
     if late:
-        return Refusal(NOT_COMPILED, _OUT_OF_TIME, failure.message)
+        if failure.phase == "import":
+            text = f"{_OUT_OF_TIME}, and was so while the implementation was imported"
+            return Refusal(NOT_COMPILED, text, failure.message, failure.file, failure.line)
+        # Where nothing has begun there is nothing to tell.
+        said = "" if failure.phase == "start" else failure.message
+        return Refusal(NOT_COMPILED, _OUT_OF_TIME, said)
     if failure.phase == "import":
         text = f"the implementation can't be imported where kernels are compiled: {first}"
+        if toolchain.python is not None:
+            # The advice is about this interpreter; another one compiles.
+            rest = rest.replace(hints.MISSING_MODULE, hints.missing_module(str(toolchain.python)))
         return Refusal(NOT_COMPILED, text, rest, failure.file, failure.line)
     return Refusal(NOT_COMPILED, first, rest, failure.file, failure.line)

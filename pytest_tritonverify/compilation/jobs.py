@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 _LONGEST_WORDS = 8000
-# Of a stack dump: what says nothing about user code.
-_NOISE = ("/pytest_tritonverify/", 'File "<string>", line 1 in <module>', "Extension modules: ")
 
 
 @dataclass
@@ -77,8 +75,7 @@ class Job:
 
 
 def _error(subkind: str, message: str, output: str) -> dict[str, Any]:
-    lines = (line for line in output.splitlines() if not any(word in line for word in _NOISE))
-    said = errors.clip("\n".join(lines).strip(), _LONGEST_WORDS)
+    said = errors.clip(errors.without_own_frames(output), _LONGEST_WORDS)
     return {"subkind": subkind, "message": message, "words": said, "file": None, "line": None}
 
 

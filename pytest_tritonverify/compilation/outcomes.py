@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -310,8 +311,10 @@ def _told(group: Sequence[Outcome], folder: Path) -> list[str]:
         lines.append(f"    {_base(file)}:{line}: {errors.clip(code, 200)}")
     lines.append(f"    {refusal.subkind}: {refusal.message}")
     said = [text for text in refusal.words.splitlines() if text.strip()]
-    lines += [f"      {text}" for text in said[:_MOST_WORDS] if text.strip() != refusal.message]
-    advice = _ADVICE.get(refusal.subkind)
+    # The message may begin with the name of an exception, and not be in what was said.
+    said = [text for text in said if not refusal.message.endswith(text.strip())]
+    lines += [f"      {text}" for text in said[:_MOST_WORDS]]
+    advice = _DECORATE if _CALLED.search(refusal.message) else _ADVICE.get(refusal.subkind)
     return [*lines, f"    {advice}"] if advice else lines
 
 
@@ -321,6 +324,11 @@ def _cases(numbers: Sequence[int]) -> str:
     return f"{word} {', '.join(map(str, numbers[:_MOST_NUMBERS]))}{rest}"
 
 
+_CALLED = re.compile(r"Unsupported function referenced|Cannot access global variable \w+ from")
+_DECORATE = (
+    "Hint: a function that a kernel calls needs @triton.jit, a variable that it reads has to be a "
+    "tl.constexpr."
+)
 _ADVICE = {
     words.UB_OVERFLOW: (
         "Hint: what a program holds at once does not fit into the unified buffer; make the block "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.compilation import finding, words
@@ -16,6 +17,8 @@ NOT_COMPILED = "not_compiled"
 _LONGEST_WORDS = 8000
 _LONGEST_MESSAGE = 1000
 _MOST_CAUSES = 16
+# In what Python says of a function: another one in each process, so that nothing would be alike.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
 
 def error(
@@ -32,8 +35,8 @@ def error(
     file, line = place or (None, None)
     return {
         "subkind": subkind,
-        "message": errors.clip(message.strip(), _LONGEST_MESSAGE),
-        "words": errors.clip(said.strip(), _LONGEST_WORDS),
+        "message": errors.clip(_ADDRESS.sub("", message).strip(), _LONGEST_MESSAGE),
+        "words": errors.clip(_ADDRESS.sub("", said).strip(), _LONGEST_WORDS),
         "file": file,
         "line": line,
     }

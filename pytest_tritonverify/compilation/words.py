@@ -45,7 +45,9 @@ _FRAME = re.compile(
     r"|\[WARNING\] Please DO NOT tune args"
     r"|\[\w+\] (?:Cannot find hivmc|Failed to run `hivmc|Failed to detect hivmc)"
 )
-_OF_COMPILERS = ("loc(", "[")
+_OF_COMPILERS = ("loc(", "[", "ptxas", "`ptxas`", "Repro command")
+# An error of the assembler, in a file that is gone; Triton's own words for it say nothing.
+_OF_PTXAS = re.compile(r"^(ptxas)\S*(?: \S+, line \d+;)? (?:error|fatal)\s*: (.*)$", re.MULTILINE)
 _PTXAS_REGISTERS = re.compile(r"Used (\d+) registers")
 _PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 _AMD_FIGURES = {
@@ -122,6 +124,9 @@ def gist(text: str) -> str:
     found = diagnostics(text)
     if found:
         return found[0][2]
+    assembler = _OF_PTXAS.search(text)
+    if assembler is not None:
+        return f"{assembler[1]}: {assembler[2].strip()}"
     plain = _PLAIN_ERROR.search(text)
     if plain is not None:
         return plain[0].strip()

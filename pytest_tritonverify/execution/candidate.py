@@ -96,7 +96,7 @@ class Candidate:
         """
         variation = request.get("variation") or {"kind": varying.PLAIN, "seed": 0}
         # Other processes would run other programs at the same time.
-        ordered = variation["kind"] in (varying.SHUFFLED, varying.REVERSED)
+        ordered = variation["kind"] in varying.ORDERS
         side = self._side(request.get("configuration"), 1 if ordered else self._jobs)
         side = self._varied(side, variation)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,29 @@ def clip(text: str, limit: int) -> str:
         return text[:limit]
     head = kept * 2 // 3
     return text[:head] + note + text[len(text) - (kept - head) :]
+
+
+_OWN_FRAMES = (
+    "/pytest_tritonverify/",
+    'File "<string>", line 1 in <module>',
+    "Extension modules: ",
+)
+_STACK = re.compile(r"(Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\):")
+
+
+def without_own_frames(output: str) -> str:
+    """Return output without the lines of stack dumps that say nothing about user code."""
+    kept: list[str] = []
+    for line in output.splitlines():
+        if any(word in line for word in _OWN_FRAMES):
+            continue
+        if kept and _STACK.match(kept[-1]) and not line.startswith("  "):
+            # None of its frames is left.
+            kept.pop()
+        kept.append(line)
+    if kept and _STACK.match(kept[-1]):
+        kept.pop()
+    return "\n".join(kept).strip()
 
 
 def printable(text: str) -> str:

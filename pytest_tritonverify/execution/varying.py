@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PLAIN, MEMORY, REUSE, BUSY = "plain", "memory", "reuse", "busy"
-SHUFFLED, REVERSED = ordering.SHUFFLED, ordering.REVERSED
+ORDERS = ordering.KINDS
 
 # Bytes that fresh memory is filled with in turn: as numbers they are huge, small, and negative.
 BYTES = (0x7B, 0x3C, 0x00, 0xBC, 0x01)
@@ -68,7 +68,7 @@ def applied(kind: str, seed: int, device: str, seconds: float) -> Iterator[None]
     Raises:
         WaitsForProgramsError: the programs can't run in another order.
     """
-    if kind in (SHUFFLED, REVERSED):
+    if kind in ORDERS:
         surroundings: Any = _ordered(kind, seed, seconds)
     elif kind == MEMORY:
         surroundings = _filled(seed)

@@ -112,7 +112,8 @@ class Case:
     @property
     def opens(self) -> bool:
         """Whether there is more to be seen than a line has room for."""
-        return not self.passed or bool(self.warnings or self.printed) or len(self.outputs) > 1
+        more = self.warnings or self.printed or self.facts
+        return not self.passed or bool(more) or len(self.outputs) > 1
 
     @property
     def errors(self) -> Histogram | None:
@@ -263,9 +264,29 @@ def _facts(entry: Mapping[str, Any]) -> tuple[str, ...]:
         if isinstance(chosen, dict):
             kernel, name = text.name(chosen.get("kernel")), text.name(chosen.get("name"))
             facts.append(f"autotuned {kernel}: {name} of {text.name(chosen.get('count'))}")
+    facts += _repeated(_dict(entry.get("stress")), _dict(entry.get("trials")))
+    precision = entry.get("golden_precision")
+    if isinstance(precision, str) and precision != "own":
+        facts.append(f"golden computed in: {text.name(precision)}")
     if entry.get("flaky"):
         facts.append("failed, and passed when it was run again")
     return tuple(facts)
+
+
+def _repeated(stress: Mapping[str, Any], trials: Mapping[str, Any]) -> list[str]:
+    """Return what further runs and further inputs have shown."""
+    facts = []
+    runs, failed, differing = (_count(stress.get(n)) for n in ("runs", "failed", "differing"))
+    if runs:
+        facts.append(f"under stress: {runs:,} runs, {failed:,} failed, {differing:,} other bits")
+    sets, failed = _count(trials.get("sets")), _count(trials.get("failed"))
+    if sets:
+        facts.append(f"inputs of {sets:,} seeds: {failed:,} failed")
+    return facts
+
+
+def _count(value: object) -> int:
+    return int(figures.number(value) or 0) if type(value) is int else 0
 
 
 def warnings_of(entries: object) -> tuple[tuple[str, str], ...]:
@@ -294,7 +315,7 @@ def _output(entry: Mapping[str, Any]) -> Output:
         region=text.shown(region or "", 600) if isinstance(region, str) else "",
         evidence=tuple(text.shown(e, 400) for e in evidence[:_MOST_EVIDENCE]),
         histogram=drawing.histogram(errors),
-        heat_map=drawing.heat_map(errors),
+        heat_map=drawing.heat_map(errors, entry.get("shape")),
         sampled=_sampled(errors),
         gates=_gates(_dict(entry.get("strictness"))),
     )

@@ -25,6 +25,7 @@ elements that are not finite."""
 _BINS_FROM = 3
 _BINS = 48
 _LOWEST = -6.0
+_MOST = 1 << 53
 
 # Level 0 is the page's own colour. Within the limit a blue that grows stronger, beyond it from
 # yellow to a dark red: the two differ in lightness, too.
@@ -155,7 +156,8 @@ def _column(x: int, width: int, count: int, most: int) -> str:
 
 
 def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+    # Nothing has more elements; figures of floating point can't hold every integer.
+    return value if type(value) is int and 0 <= value < _MOST else 0
 
 
 def _counts(values: object) -> list[int] | None:
@@ -179,11 +181,12 @@ class HeatMap:
     caption: str
 
 
-def heat_map(errors: Mapping[str, Any]) -> HeatMap | None:
+def heat_map(errors: Mapping[str, Any], shape: object = None) -> HeatMap | None:
     """Return the map of an output's errors; None where there is none, or in no known form.
 
     Args:
         errors: as in `histogram`.
+        shape: the output's, as far as it is known.
     """
     found = errors.get("heat_map")
     if not isinstance(found, dict):
@@ -199,11 +202,21 @@ def heat_map(errors: Mapping[str, Any]) -> HeatMap | None:
         return None
     beyond = sum(cell >= _FIRST_BEYOND for line in lines for cell in line)
     caption = (
-        f"{_count(rows):,} rows down, {_count(columns):,} columns across; each of the "
+        f"{_plane(_count(rows), _count(columns), shape)}; each of the "
         f"{len(lines) * max(widths):,} cells has the colour of its worst element; "
-        f"{beyond:,} have one beyond the limit"
+        f"{beyond:,} {'has' if beyond == 1 else 'have'} one beyond the limit"
     )
     return HeatMap(_png(lines), len(lines) <= 4, caption)  # noqa: PLR2004 - lines that make a strip
+
+
+def _plane(rows: int, columns: int, shape: object) -> str:
+    """Say what lies where: an output with one long axis is broken into lines."""
+    long = [size for size in shape if size != 1] if isinstance(shape, list) else [rows, columns]
+    if len(long) > 1:
+        return f"{text.plural(rows, 'row')} down, {text.plural(columns, 'column')} across"
+    if rows == 1:
+        return f"{text.plural(columns, 'element')} in a line"
+    return f"the elements in reading order, {rows:,} lines of {columns:,}"
 
 
 def _png(lines: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import figures
-from pytest_tritonverify.html_report import cases, drawing, text
+from pytest_tritonverify.html_report import cases, drawing, kernels, text
 from pytest_tritonverify.html_report.subjects import checks_of
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.html_report.cases import Case, Speed
     from pytest_tritonverify.html_report.drawing import Chart
+    from pytest_tritonverify.html_report.kernels import Compiled
     from pytest_tritonverify.html_report.subjects import Subject
 
 _MOST_IN_STRIP = 40
@@ -26,16 +27,25 @@ _CHECKS = {
     "hidden_state": "weights and buffers",
     "compile": "kernels compiled for other devices",
 }
+# Of sections that don't name their failure.
+_KINDS = {"hidden_state": "HiddenStateMismatch"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check that concerns a pair as a whole: its name, what it is about, and what it found."""
+    """A check that concerns a pair as a whole.
+
+    Attributes:
+        name, about: its name, and what it is about.
+        status, message: what it found.
+        kind: the name of the failure; empty where there is none.
+    """
 
     name: str
     about: str
     status: str
     message: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +58,9 @@ class Pair:
         apart: what tells it apart from pairs of the same names; empty where there are none.
         status: `passed`, `failed`, or `unjudged` where there is no verification.
         passed, total: its cases, by the verification alone.
-        kinds: names of failures, and how many cases failed so.
+        kinds: names of failures, and how many cases failed so; 0 for those of checks.
         strip: paths of passed and failed cases, ten units wide each; None where they are too many.
-        checks, cases, notes: see there.
+        checks, compiled, cases, notes: see there.
         more_cases: how many are left out.
         speed: None where it was not measured.
         warnings: code, message, and whose it is.
@@ -70,6 +80,7 @@ class Pair:
     kinds: tuple[tuple[str, int], ...]
     strip: tuple[str, str] | None
     checks: tuple[Check, ...]
+    compiled: Compiled | None
     cases: tuple[Case, ...]
     more_cases: int
     speed: Speed | None
@@ -238,6 +249,8 @@ def _pair(
         content = report.content
     checks = _checks(content)
     kinds = Counter(text.name(f.error_type) for f in result.failures) if result else Counter()
+    # Not every check that fails makes cases fail.
+    kinds.update({check.kind: 0 for check in checks if check.kind})
     op, impl, place = text.name(subject.op), text.name(subject.impl), text.name(subject.place)
     warnings = _pair_warnings(content, shown, checks, report.content if report else {})
     words = " ".join((op, impl, place, *kinds, *(code for code, _, _ in warnings)))
@@ -255,6 +268,7 @@ def _pair(
         if result and not more and 1 <= len(shown) <= _MOST_IN_STRIP
         else None,
         checks=checks,
+        compiled=kernels.of(content),
         cases=shown,
         more_cases=more,
         speed=cases.speed_of(report.speedup, report.framework_ms, report.latency_ms, span)
@@ -264,7 +278,8 @@ def _pair(
         notes=tuple(text.shown(note) for note in subject.notes),
         seconds=sum(case.seconds or 0.0 for case in shown),
         environment=environments.number(content) if content else -1,
-        words=words.casefold(),
+        # As the page's script does with what is looked for.
+        words=words.lower(),
     )
 
 
@@ -276,10 +291,17 @@ def _checks(content: Mapping[str, Any]) -> tuple[Check, ...]:
             about=about,
             status=text.name(entry["status"]),
             message=text.shown(entry.get("message") or entry.get("reason") or ""),
+            kind=_kind(name, entry) if entry["status"] == "failed" else "",
         )
         for name, about in _CHECKS.items()
         if isinstance(entry := found.get(name), dict) and isinstance(entry.get("status"), str)
     )
+
+
+def _kind(name: str, entry: Mapping[str, Any]) -> str:
+    """Return the name of a check's failure."""
+    kind = entry.get("error_type") or _KINDS.get(name) or (entry.get("report") or {})
+    return text.name(kind) if isinstance(kind, str) else ""
 
 
 def _pair_warnings(
@@ -336,7 +358,8 @@ def _kinds(pairs: Sequence[Pair]) -> tuple[tuple[str, int, int], ...]:
         for kind, count in pair.kinds:
             of_cases[kind] += count
             of_pairs[kind] += 1
-    return tuple((kind, count, of_pairs[kind]) for kind, count in of_cases.most_common(12))
+    found = sorted(of_pairs, key=lambda kind: -max(of_cases[kind], of_pairs[kind]))
+    return tuple((kind, of_cases[kind], of_pairs[kind]) for kind in found[:12])
 
 
 def _warnings(pairs: Sequence[Pair]) -> tuple[tuple[str, int, str], ...]:

@@ -112,6 +112,19 @@ def unwatched() -> Iterator[None]:
         _state.regions = regions
 
 
+def within(addresses: NDArray[np.uint64], size: int) -> NDArray[np.bool_]:
+    """Return which elements lie in the present launch's tensors: all where nobody looks.
+
+    Args:
+        addresses: of the elements.
+        size: bytes of an element.
+    """
+    if _state.regions is None:
+        return np.ones(addresses.shape, np.bool_)
+    found: NDArray[np.bool_] = ~_beyond(_state.regions, addresses, size)
+    return found
+
+
 def obstacle(interpreter: Any) -> str | None:
     """Say what keeps accesses from being looked at in this version of Triton, if anything."""
     absent = missing(interpreter, _HOOKS)

@@ -1,4 +1,4 @@
-"""Run the programs of a grid in another order.
+"""Run the programs of a grid in another order, or as if at the same time.
 
 The interpreter runs them one after another, from the first to the last. A device promises no order:
 a kernel whose programs get in each other's way comes out differently in another one.
@@ -6,6 +6,7 @@ a kernel whose programs get in each other's way comes out differently in another
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import math
@@ -14,18 +15,20 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify.interpreter import atomics, together
 from pytest_tritonverify.interpreter.patching import missing, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REVERSED, SHUFFLED = "reversed", "shuffled"
+REVERSED, SHUFFLED, TOGETHER = "reversed", "shuffled", "together"
+KINDS = (REVERSED, SHUFFLED, TOGETHER)
 
-_HOOKS = ("GridExecutor", "interpreter_builder")
-_BUILDER_HOOKS = ("set_grid_idx", "set_grid_dim")
+_HOOKS = ("GridExecutor", "InterpreterBuilder", "interpreter_builder", "_interpreter")
+_BUILDER_HOOKS = ("set_grid_idx", "set_grid_dim", *atomics.HOOKS)
 
 Order = tuple[str, int]
-"""The kind, and the seed of a shuffled one."""
+"""One of `KINDS`, and a seed, which reversed programs make no use of."""
 
 
 @dataclass
@@ -65,14 +68,15 @@ def places(order: Order, count: int) -> list[int]:
     """Return which program runs first, second and so on.
 
     Args:
-        order: the kind, and the seed of a shuffled one.
+        order: the kind and the seed; programs at the same time keep the grid's order by seed 0, in
+            which what they have stored arrives.
         count: how many programs there are.
     """
     programs = list(range(count))
     kind, seed = order
     if kind == REVERSED:
         programs.reverse()
-    else:
+    elif kind == SHUFFLED or seed:
         random.Random(seed).shuffle(programs)  # noqa: S311 - repeatable, and no secret
     return programs
 
@@ -82,8 +86,12 @@ def _make(original: Any, interpreter: Any) -> Any:
         if _state.order is None:
             return original(self, *args, **kwargs)
         executor = copy.copy(self)
-        executor.fn = _Launch(interpreter.interpreter_builder, self.fn, _state.order)
-        return original(executor, *args, **kwargs)
+        with contextlib.ExitStack() as stack:
+            kernel = self.fn
+            if _state.order[0] == TOGETHER:
+                kernel = stack.enter_context(together.apart(interpreter, kernel))
+            executor.fn = _Launch(interpreter.interpreter_builder, kernel, _state.order)
+            return original(executor, *args, **kwargs)
 
     return __call__
 
@@ -111,6 +119,8 @@ class _Launch:
             self._set = set_program
         self._set(self._left.pop())
         self._kernel(**kwargs)
+        if not self._left and self._order[0] == TOGETHER:
+            self._kernel.arrive()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)

@@ -62,7 +62,7 @@ def stand_in(memory: Any, refuse: Callable[[str], None], **functions: Any) -> Si
     return SimpleNamespace(**{**names, **functions})
 
 
-def _active(ptrs: Any, mask: Any) -> Any:
+def lanes_of(ptrs: Any, mask: Any) -> Any:
     """Return the addresses of the lanes that are on, as an array.
 
     Some versions of Triton hand over memory views.
@@ -73,7 +73,8 @@ def _active(ptrs: Any, mask: Any) -> Any:
     return ptrs if mask.all() else ptrs[mask]
 
 
-def _itemsize(value: Any) -> int:
+def element_size(value: Any) -> int:
+    """Return the bytes of an element of what is stored."""
     return np.asarray(value).dtype.itemsize
 
 
@@ -173,9 +174,9 @@ class Recorder:
 
     def _note(self, ptrs: Any, value: Any, mask: Any) -> Any:
         try:
-            active = _active(ptrs, mask)
+            active = lanes_of(ptrs, mask)
             if active.size:
-                self.ranges.append(_extent(active, _itemsize(value)))
+                self.ranges.append(_extent(active, element_size(value)))
         except Exception:  # noqa: BLE001 - taking notes must not change a launch
             self._refuse(STORE)
         return self._store(ptrs, value, mask)
@@ -204,7 +205,7 @@ class FrontWatch:
     def _note(self, ptrs: Any, value: Any, mask: Any) -> Any:
         if self.broken is None:
             try:
-                self._write(_active(ptrs, mask), _itemsize(value))
+                self._write(lanes_of(ptrs, mask), element_size(value))
             except Exception:  # noqa: BLE001 - taking notes must not change a launch
                 self._refuse(STORE)
         return self._store(ptrs, value, mask)
@@ -272,7 +273,7 @@ class HelperWatch:
             if self._watched.isdisjoint(met):
                 self.trace.unwatched.update(met)
             else:
-                self._read(_active(ptrs, mask), itemsize)
+                self._read(lanes_of(ptrs, mask), itemsize)
         return self._load(ptrs, mask, other, dtype)
 
     def _read(self, active: Any, itemsize: int) -> None:
@@ -298,7 +299,7 @@ class HelperWatch:
         _widen(self.trace.looked, region, low - start, high - start)
 
     def _note_store(self, ptrs: Any, value: Any, mask: Any) -> Any:
-        self._write(_active(ptrs, mask), _itemsize(value))
+        self._write(lanes_of(ptrs, mask), element_size(value))
         return self._store(ptrs, value, mask)
 
     def _write(self, active: Any, itemsize: int) -> None:

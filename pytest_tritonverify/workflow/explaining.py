@@ -33,6 +33,7 @@ class Round:
         kind: its class; None where it has passed.
         failed_cases, total_cases: numbers of cases; None where no case was run.
         groups: failures that are alike.
+        notes: what else has failed and does not count as a failed verification.
     """
 
     source: str
@@ -41,6 +42,7 @@ class Round:
     failed_cases: int | None = None
     total_cases: int | None = None
     groups: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -73,6 +75,7 @@ class Explanation:
             "failed_cases": newest.failed_cases,
             "total_cases": newest.total_cases,
             "groups": [dict(group) for group in newest.groups],
+            "notes": list(newest.notes),
             "rounds": [
                 {
                     "source": one.source,
@@ -88,13 +91,14 @@ class Explanation:
         """Return the explanation for people."""
         newest = self.rounds[-1]
         if self.kind is None:
-            return f"{newest.source}: verifier_result = true"
+            return "\n".join([f"{newest.source}: verifier_result = true", *newest.notes])
         word = "终止" if self.kind.ends_the_task else "可修复"
         lines = [
             f"{newest.source}: verifier_result = false",
             f"类型：{self.kind.letter}（{self.kind.subtype}），{word}",
             *(f"  {sentence}" for sentence in self.kind.evidence),
             newest.error,
+            *newest.notes,
         ]
         return "\n".join(lines)
 
@@ -176,6 +180,7 @@ def _of_result(result: verification.Verification, limit: int) -> Round:
             kind=None,
             failed_cases=failed,
             total_cases=result.total,
+            notes=_notes(result, limit),
         )
     if result.all_passed or failed < 0:
         text = f"the result contradicts itself: {problem}; verify the pair again"
@@ -201,7 +206,17 @@ def _of_result(result: verification.Verification, limit: int) -> Round:
         failed_cases=max(failed, 0),
         total_cases=result.total,
         groups=tuple(groups),
+        notes=_notes(result, limit),
     )
+
+
+def _notes(result: verification.Verification, limit: int) -> tuple[str, ...]:
+    """Return what the item `compile` says, where it has failed: it makes no case fail."""
+    section = result.section("compile")
+    message = section.get("message")
+    if section.get("status") != "failed" or not isinstance(message, str):
+        return ()
+    return (errors.clip(f"note: kernels for other devices: {message}", limit),)
 
 
 def _of_degeneration(report: Mapping[str, Any], source: str, limit: int) -> Round:

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify import gpu_task
+from pytest_tritonverify import figures, gpu_task
 from pytest_tritonverify.workflow import files, gpu_mode, stored_data, task_source
 
 if TYPE_CHECKING:
@@ -68,7 +68,10 @@ class Built:
         lines = [f"{self.op_name}: {self.mode} ({'; '.join(self.reasons)})"]
         lines += [f"written: {path}" for path in self.written]
         if self.reference_required:
-            lines += [f"  {entry['name']}: {entry['desc']}" for entry in self.inputs]
+            lines += [
+                f"  {entry['name']}: {figures.inputs_text([entry['desc']])}"
+                for entry in self.inputs
+            ]
         if self.options:
             lines.append(f"benchmark: {' '.join(self.options)}")
         return "\n".join([*lines, *self.messages])

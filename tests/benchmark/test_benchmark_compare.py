@@ -372,6 +372,18 @@ def test_the_environment_may_be_anything() -> None:
 # How it is shown
 
 
+def test_a_column_is_not_as_wide_as_the_path_of_its_report() -> None:
+    one = report(case(1, 9.0, 1.0))
+    deep = compare(one, one, names=("op/output/iter_0/before.json", "saved/npu/after/"))
+    assert (
+        " ".join(compare_text.text(deep).splitlines()[1].split()[:5]) == "case before ms after ms"
+    )
+    same = compare(one, one, names=("a/perf_result.json", "b/perf_result.json"))
+    assert (
+        " ".join(compare_text.text(same).splitlines()[1].split()[:5]) == "case before ms after ms"
+    )
+
+
 @pytest.fixture
 def shown() -> Comparison:
     before = report(case(1, 9.0, 1.0), case(2, 9.0, 4.0), case(3, 9.0, None))
@@ -382,8 +394,8 @@ def shown() -> Comparison:
 def test_the_table_has_a_line_for_each_case(shown: Comparison) -> None:
     lines = compare_text.text(shown).splitlines()
     assert lines[0] == "softmax: old.json -> new|er.json"
-    assert " ".join(lines[1].split()) == "case old.json ms new|er.json ms ratio 95 % verdict"
-    assert lines[2].startswith("  case1-float16-128            1             0.5  2.000x  [")
+    assert " ".join(lines[1].split()) == "case old ms new|er ms ratio 95 % verdict"
+    assert lines[2].startswith("  case1-float16-128       1        0.5  2.000x  [")
     assert "FASTER: [" in lines[2]
     assert "SAME: [" in lines[3]
     assert lines[4].split()[:5] == ["case3-float16-128", "-", "-", "-", "-"]

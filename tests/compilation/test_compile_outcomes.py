@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from pytest_tritonverify.compilation import launches, outcomes, targets
+from pytest_tritonverify.compilation import launches, outcomes, refusals, targets
 from pytest_tritonverify.compilation.launches import Launch, Recording, bounded, merged
 from pytest_tritonverify.compilation.outcomes import CompileReport, Outcome
 from pytest_tritonverify.compilation.toolchains import Toolchain
@@ -160,6 +160,23 @@ def test_a_failure_says_which_kernel_where_and_why(tmp_path: Path) -> None:
     assert "      by far" in lines
     assert "unified buffer" in lines[-1]
     assert section(report(failure(**place)), tmp_path)["kernels"][0]["error"]["line"] == 3
+
+
+def test_words_are_not_repeated_and_what_a_kernel_calls_is_advised(tmp_path: Path) -> None:
+    said = "Unsupported function referenced: <function twice>"
+    told = failure("unsupported_op", message=f"RuntimeError: {said}", words=f"{said}\nmore")
+    message = outcomes.concluded(report(told), tmp_path).message or ""
+    assert message.count(said) == 2
+    *_, more, advice = message.splitlines()
+    assert more == "      more"
+    assert advice.startswith("    Hint: a function that a kernel calls needs @triton.jit, ")
+
+
+def test_addresses_of_a_process_are_left_out() -> None:
+    raised = RuntimeError("Unsupported function referenced: <function twice at 0x7f940bca00e0>")
+    found = refusals.described(raised, {"file": "x.py", "line": 3}, "", front_end=True)
+    assert found["message"] == "RuntimeError: Unsupported function referenced: <function twice>"
+    assert "0x" not in found["words"]
 
 
 def test_nothing_else_of_the_machine_is_shown(tmp_path: Path) -> None:

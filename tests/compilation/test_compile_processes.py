@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tritonverify.compilation import targets, values
+from pytest_tritonverify import hints
+from pytest_tritonverify.compilation import compiling, targets, values
 from pytest_tritonverify.compilation.compiling import Compilations
 from pytest_tritonverify.compilation.launches import Recording
 from pytest_tritonverify.compilation.toolchains import Toolchain
 from pytest_tritonverify.compilation.wishes import CompileWishes
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.settings import Settings
+from pytest_tritonverify.supervision import IMPLEMENTATION, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pytest_tritonverify.compilation.outcomes import CompileReport
+    from pytest_tritonverify.compilation.outcomes import CompileReport, Refusal
 
 (TARGET,) = targets.parse(["cuda:90"])
 
@@ -185,11 +187,29 @@ def test_a_module_that_hangs_is_ended_with_the_pairs_time(
     foreign: Compilations, tmp_path: Path
 ) -> None:
     pair = write(tmp_path, "import time; time.sleep(600)")
-    found = refusals(compiled(foreign, pair, "kernel", patience=1.0))
-    assert found["kernel"] == (
-        "not_compiled",
-        "the time that the pair may take is used up (--verify-timeout)",
+    kind, message = refusals(compiled(foreign, pair, "kernel", patience=1.0))["kernel"]
+    assert kind == "not_compiled"
+    assert message.startswith("the time that the pair may take is used up (--verify-timeout)")
+
+
+def test_what_keeps_a_module_from_being_imported_is_told_of_the_right_interpreter() -> None:
+    def refusal(phase: str, *, late: bool, python: str | None = "/a/python") -> Refusal:
+        text = f"ModuleNotFoundError: No module named 'x'\nHint: {hints.MISSING_MODULE}"
+        failure = Failure(IMPLEMENTATION, "ModuleNotFoundError", text, phase, "impl.py", 3)
+        return compiling._refusal(failure, Toolchain(python, ()), late=late)
+
+    missing = refusal("import", late=False)
+    assert missing.words == "Hint: Install the package for /a/python, or drop the import."
+    assert (missing.file, missing.line) == ("impl.py", 3)
+    own = refusal("import", late=False, python=None)
+    assert own.words == f"Hint: {hints.MISSING_MODULE}"
+    hung = refusal("import", late=True)
+    assert hung.message.endswith(
+        "(--verify-timeout), and was so while the implementation was imported"
     )
+    assert hung.line == 3
+    # Nothing is known of what had not begun.
+    assert refusal("start", late=True).words == ""
 
 
 def test_an_interpreter_without_triton_says_so(tmp_path: Path) -> None:

@@ -80,8 +80,12 @@ def test_failures_are_told_apart(text: str, front_end: bool, kind: str) -> None:
             "operand #0 is wrong",
         ),
         (
-            "note: x\nptxas /x.ptx, line 5; error   : Illegal",
-            "ptxas /x.ptx, line 5; error   : Illegal",
+            (
+                "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+                "ptxas-blackwell /tmp/x7.ptx, line 5; error   : Modifier '.a' can't be here\n"
+                "ptxas-blackwell fatal   : Ptx assembly aborted due to errors"
+            ),
+            "ptxas: Modifier '.a' can't be here",
         ),
         ("\n\n  just this\nand that", "just this"),
         ("", ""),
@@ -136,6 +140,8 @@ def test_frames_and_repetitions_are_left_out_and_code_is_not() -> None:
     assert kept[0].startswith("[NOTE]")
     assert kept[-2:] == ["x = f(x)", "x = f(x)"]
     assert len(kept) == 6
+    assembler = "`ptxas` stderr:\nptxas /x.ptx, line 5; error   : no\nRepro command: ptxas /x.ptx"
+    assert words.cleaned(f"{assembler}\n====\n{assembler}") == f"{assembler}\n===="
 
 
 def test_figures_are_read() -> None:

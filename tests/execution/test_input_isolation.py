@@ -137,6 +137,20 @@ def get_inputs():
 """
 
 
+def test_what_stored_outputs_are_held_against_may_write_into_its_inputs(
+    bench: Bench, tmp_path: Path
+) -> None:
+    pair = _pair(tmp_path, "return args[0] + 1", "return args[0].add_(1)", IN_PLACE)
+    task = pair.task.read_text()
+    (record,) = bench.verdict(pair, strict=True)
+    assert record.error_type == "InputMutation"
+    # A GPU kernel's outputs, as `build-task` writes tasks: they say nothing of its inputs.
+    pair.task.write_text(f"GPU_REFERENCE_MS = None\nPT_SHA256 = ''\n{task}")
+    (record,) = bench.verdict(pair, strict=True)
+    assert record.error_type != "InputMutation"
+    assert [w["code"] for w in record.warnings if w["code"] == "input_mutated"] == []
+
+
 @pytest.mark.parametrize(
     ("reference", "implementation", "status", "cautions"),
     [

@@ -43,7 +43,25 @@ def test_a_map_has_a_pixel_for_every_cell(cells: list[str]) -> None:
     rows = zlib.decompress(chunks[b"IDAT"])
     assert rows == b"".join(b"\0" + bytes(map(int, line)) for line in cells)
     beyond = sum(int(cell) > 5 for line in cells for cell in line)
-    assert f"{beyond} have one beyond the limit" in found.caption
+    assert f"; {beyond} {'has' if beyond == 1 else 'have'} one beyond the limit" in found.caption
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "shape", "words"),
+    [
+        (64, 9, None, "64 rows down, 9 columns across; "),
+        (64, 9, [3, 64, 1, 9], "64 rows down, 9 columns across; "),
+        (32, 32, [1000], "the elements in reading order, 32 lines of 32; "),
+        (32, 32, [1, 1000, 1], "the elements in reading order, 32 lines of 32; "),
+        (1, 37, [37], "37 elements in a line; "),
+        (1, 1, [], "1 element in a line; "),
+    ],
+)
+def test_a_map_says_what_lies_where(rows: int, columns: int, shape: object, words: str) -> None:
+    errors = {"heat_map": {"rows": rows, "columns": columns, "cells": ["06"]}}
+    found = drawing.heat_map(errors, shape)
+    assert found is not None
+    assert found.caption.startswith(words)
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ def saying(words: str) -> Subject:
     checks = {
         "degeneration": CheckRecord(name="degeneration", status="warned", message=words),
         "hidden_state": CheckRecord(name="hidden_state", status="failed", message=words),
+        "compile": pages.compiled(words),
     }
     environment = {**workdirs.ENVIRONMENT, "device": {"name": words}, "timestamp": words}
     found = judged(
@@ -194,6 +195,63 @@ def test_a_check_that_refuses_an_implementation_fails_all_its_cases() -> None:
     assert "0/1 cases passed" in found.text
     assert found.text.count(words) >= 2
     assert [a["data-status"] for a in found.pairs().values()] == ["failed"]
+
+
+def test_a_pair_that_fails_by_a_check_alone_says_by_which() -> None:
+    checks = {"compile": pages.compiled("ub overflow", error_type="CompilationError")}
+    broken = [
+        dataclasses.replace(judged(workdirs.record(1), op=op, checks=checks), failed=True)
+        for op in ("a", "b")
+    ]
+    other = judged(workdirs.record(1, "AccuracyError"), op="c")
+    found = Reader(page.html([*broken, other]))
+    assert [a["data-status"] for a in found.pairs().values()] == ["failed"] * 3
+    # All of its cases have passed, and it is found by its failure.
+    assert "1/1 cases passed" in found.text
+    words = [str(a["data-words"]) for name, a in found.pairs().items() if name.startswith("a")]
+    assert "compilationerror" in words[0]
+    assert "CompilationError 2 pairs AccuracyError 1 case, 1 pair" in found.text
+
+
+def test_no_kind_of_failure_is_left_out_of_the_summary() -> None:
+    kinds = [f"Kind{number}Error" for number in range(9)]
+    records = [workdirs.record(number, kind) for number, kind in enumerate(kinds, 1)]
+    found = Reader(page.html([judged(*records)])).text
+    assert "and 3 other kinds: Kind6Error , Kind7Error , Kind8Error" in found
+
+
+def test_what_compilers_tell_of_kernels_is_shown() -> None:
+    checks = {"compile": pages.compiled("ub overflow", error_type="CompilationError")}
+    found = Reader(page.html([judged(workdirs.record(1), checks=checks)]))
+    assert (
+        "Kernels for other devices: cuda:90: 1 of 1 compile (triton 3.9.0); "
+        "Ascend910B4: 0 of 1 compile (triton-ascend 3.2.0)" in found.text
+    )
+    # What fails comes first.
+    assert found.text.index("ub_overflow: ub overflow") < found.text.index("32 registers, 0 bytes")
+    assert "64 bytes spilled" in found.text
+    assert "x.py:7" in found.text
+    alone = Reader(page.html([judged(workdirs.record(1))]))
+    assert "Kernels for other devices" not in alone.text
+
+
+def test_what_a_case_was_put_through_is_shown() -> None:
+    stress = {"runs": 50, "failed": 0, "differing": 0}
+    trials = {"sets": 3, "failed": 0}
+    case = dataclasses.replace(
+        workdirs.record(1), stress=stress, trials=trials, golden_precision="float64"
+    )
+    found = Reader(page.html([judged(case, workdirs.record(2))]))
+    assert "under stress: 50 runs, 0 failed, 0 other bits" in found.text
+    assert "inputs of 3 seeds: 0 failed" in found.text
+    assert "golden computed in: float64" in found.text
+    assert found.text.count("under stress") == 1
+
+
+def test_words_are_looked_for_as_the_script_does() -> None:
+    (found,) = Reader(page.html([judged(workdirs.record(1), op="Straße")])).pairs().values()
+    # A browser's toLowerCase() leaves this letter alone.
+    assert "straße" in str(found["data-words"])
 
 
 def test_speedups_are_those_of_the_reports() -> None:
@@ -281,8 +339,12 @@ def test_files_of_other_programs_with_the_documented_keys_alone_are_shown() -> N
 def test_odd_values_in_a_file_cost_their_place_and_nothing_more() -> None:
     _, _, whole, _ = pages.pair(3, cases=1)
     assert whole["cases"][0]["outputs"][0]["errors"]["histogram"]
+    checks = {"compile": pages.compiled("words")}
+    whole["compile"] = workdirs.verify_result([], checks=checks)["compile"]
     places = [
         *([key] for key in ("degeneration", "hidden_state", "environment", "sources", "cases")),
+        *(["compile", key] for key in whole["compile"]),
+        *(["compile", "kernels", 0, key] for key in whole["compile"]["kernels"][0]),
         *(["cases", 0, key] for key in whole["cases"][0] if key not in ("case_idx", "status")),
         *(["cases", 0, "outputs", 0, key] for key in whole["cases"][0]["outputs"][0]),
         *(
@@ -291,7 +353,8 @@ def test_odd_values_in_a_file_cost_their_place_and_nothing_more() -> None:
         ),
     ]
     subjects = []
-    for odd in (3, "odd", [1, None], {"status": [None], "a": {"b": []}}, True):
+    mad: Any = (3, "odd", [1, None], {"status": [None], "a": {"b": []}}, True, 10**400, [{}])
+    for odd in mad:
         for *way, last in places:
             content = copy.deepcopy(whole)
             holder: Any = content

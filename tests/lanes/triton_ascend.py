@@ -31,7 +31,7 @@ PLAIN_NEEDS = ("torch", "ml_dtypes>=0.5", "-r", str(ROOT / "requirements" / "tes
 # What concerns Triton; the other tests never meet it.
 TESTS = (
     "tests/test_cases.py",
-    "tests/test_environment.py",
+    "tests/environment",
     "tests/interpreter",
     "tests/standin",
     "tests/plugin/test_accelerator_code.py",

@@ -124,6 +124,42 @@ def case(choose: random.Random, case_idx: int, error_type: str | None) -> CaseRe
     )
 
 
+def compiled(message: str, error_type: str | None = None) -> CheckRecord:
+    """Return a check by which one kernel compiles for a target and not for another."""
+    kernel = {
+        "kernel": message,
+        "file": "x.py",
+        "line": 7,
+        "specialization": f"n: i32, {message}",
+        "cases": [1, 2],
+    }
+    error = {"subkind": "ub_overflow", "message": message, "words": message}
+    figures = {"registers": 32, "shared_bytes": 0, "spilled_bytes": 64, "stage": "binary"}
+    return CheckRecord(
+        name="compile",
+        status="failed",
+        error_type=error_type or message,
+        message=message,
+        report={
+            "targets": {
+                "cuda:90": {"triton": "3.9.0"},
+                "Ascend910B4": {"triton-ascend": "3.2.0"},
+            },
+            "kernels": [
+                {**kernel, **figures, "target": "cuda:90", "compiles": True, "error": None},
+                {
+                    **kernel,
+                    "target": "Ascend910B4",
+                    "compiles": False,
+                    "error": {**error, "file": "x.py", "line": 9},
+                },
+            ],
+            "unknown_cases": {},
+            "left_out": 0,
+        },
+    )
+
+
 def pair(number: int, cases: int = 8) -> tuple[str, str, dict[str, Any], dict[str, Any] | None]:
     """Return a pair: operator, implementation, result, and report where all cases passed."""
     choose = random.Random(number)

@@ -127,6 +127,11 @@ def test_other_failures_get_no_hint(error_type: str, message: str, code: str) ->
         ("ModuleNotFoundError", "No module named 'einops'", "Install the package"),
         ("MemoryError", "", "try smaller shapes"),
         (
+            "WireError",
+            "the memory of tensors can't be mapped: OSError(12, 'Cannot allocate memory')",
+            "--verify-memory-limit",
+        ),
+        (
             "InterpreterError",
             (
                 "NotImplementedError('Block pointers have been removed in favor of the tensor "

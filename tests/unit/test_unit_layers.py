@@ -112,7 +112,10 @@ def test_pytest_stays_on_its_side() -> None:
     assert users == allowed
 
 
-@pytest.mark.parametrize("start", ["plugin", "hooks", "cli", "workflow.command", "judge"])
+@pytest.mark.parametrize(
+    "start",
+    ["plugin", "hooks", "cli", "workflow.command", "judge", "probe.probing", "environment"],
+)
 def test_the_judge_is_light(start: str) -> None:
     heavy = {
         module

@@ -176,6 +176,12 @@ def test_the_first_failing_seed_is_what_a_record_tells() -> None:
     assert trials.noted(RIGHT, {1: RIGHT}, 0).passed
 
 
+def test_what_was_stressed_and_what_was_not_are_told_apart() -> None:
+    stressed = dataclasses.replace(WRONG, stress={"runs": 50})
+    lines = (trials.noted(stressed, {1: RIGHT}, 0).error_msg or "").splitlines()
+    assert lines[1].endswith("That of seed 0 was run 50 times, each other one once.")
+
+
 def test_differences_are_those_of_bits() -> None:
     def packed(outputs: Any) -> tuple[Any, int | None]:
         found = tensors.pack({"outputs": outputs, "changed": {}}, keep_layout=False)

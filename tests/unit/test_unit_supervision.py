@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_tritonverify.execution import errors
 from pytest_tritonverify.execution.host import HostError
 from pytest_tritonverify.execution.worker_handle import (
     Answer,
@@ -221,6 +222,16 @@ def test_a_hang() -> None:
         "VerifyTimeout: 验证超时（5秒） while a_triton_x.py was in phase 'forward'; "
         "its process was ended"
     )
+
+
+def test_a_stack_of_which_nothing_is_the_users_is_left_out() -> None:
+    own = '  File "/x/pytest_tritonverify/execution/worker.py", line 3 in main'
+    user = '  File "/ops/a_triton_x.py", line 7 in forward'
+    head = "{} 0x00007f9436eafb80 (most recent call first):"
+    others, main = head.format("Thread"), head.format("Current thread")
+    dump = f"printed\n{others}\n{own}\n\n{main}\n{user}\n{own}"
+    assert errors.without_own_frames(dump) == f"printed\n\n{main}\n{user}"
+    assert errors.without_own_frames(f"{others}\n{own}\n{main}\n{own}") == ""
 
 
 def test_nonsense() -> None:

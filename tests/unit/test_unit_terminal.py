@@ -366,6 +366,17 @@ def test_kernels_that_do_not_compile_are_counted_by_target(stage: Stage) -> None
     )
 
 
+def test_what_was_not_compiled_is_told_of_a_pair_that_passes(stage: Stage) -> None:
+    pair = stage.judged("a", {})
+    kernels = [{"target": "cuda:90", "compiles": True}]
+    told = "44 launches were too many or too large to be recorded"
+    record = CheckRecord(name="compile", status=PASSED, message=told, report={"kernels": kernels})
+    stage.ledger.add_check(pair, record, {})
+    lines = stage.summary().lines
+    at = lines.index("a (triton_x): kernels that compile: 1 of 1 for cuda:90")
+    assert lines[at + 1] == f"warning: a (triton_x), compile: {told}"
+
+
 def test_progress_of_compiling_is_shown_on_a_terminal_alone(stage: Stage) -> None:
     class Terminal(Screen):
         isatty = True

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pytest_tritonverify import figures
 from pytest_tritonverify.results.records import CheckRecord
 from pytest_tritonverify.workflow import classes, explaining, grouping, verification
+from tests.support import pages
 from tests.support.workdirs import FAKE, Builder, record, verify_result, write_json
 
 if TYPE_CHECKING:
@@ -303,6 +304,21 @@ def test_a_result_that_contradicts_itself_is_no_pass(tmp_path: Path, commands: C
     _, found = commands.json("explain", result(tmp_path, content))
     assert (found["verifier_result"], found["class"]) == (False, "B")
     assert "contradicts itself" in found["verifier_error"]
+
+
+def test_kernels_that_do_not_compile_are_told_beside_the_verdict(
+    tmp_path: Path, commands: Commands
+) -> None:
+    checks = {"compile": pages.compiled("CompilationError: k for Ascend910B4: ub overflow")}
+    said = "note: kernels for other devices: CompilationError: k for Ascend910B4: ub overflow"
+    for cases, passed in (([record(1)], True), ([record(1), record(2, "AccuracyError")], False)):
+        path = result(tmp_path, verify_result(cases, checks=checks))
+        _, found = commands.json("explain", path)
+        assert (found["verifier_result"], found["notes"]) == (passed, [said])
+        assert found["verifier_error"] == "" or not passed
+        assert explaining.explain(explaining.of_path(path)).to_text().endswith(said)
+    _, found = commands.json("explain", result(tmp_path, verify_result([record(1)])))
+    assert found["notes"] == []
 
 
 def test_the_documented_result_is_explained(tmp_path: Path, commands: Commands) -> None:
