@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tritonverify import (
     configurations,
+    interpreter_doubts,
     out_of_bounds,
     precise_golden,
     trials,
@@ -222,6 +223,7 @@ class CaseRun:
         # The reference may fail, too, before anything is to be said of the implementation.
         if facts is None or record.side not in (None, IMPLEMENTATION):
             return record
+        record = interpreter_doubts.restored(record, facts)
         return out_of_bounds.breached(out_of_bounds.noted(record, facts.strays), facts)
 
     def _remember(self, attempt: Attempt, record: CaseRecord) -> None:

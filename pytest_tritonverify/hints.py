@@ -93,8 +93,9 @@ def hint(device: str, error_type: str, message: str, code: str) -> str | None:
         return MISSING_MODULE
     if _WANTS_BLOCK_POINTERS.search(message):
         return (
-            "Triton 3.9 has removed tl.make_block_ptr. Judge with a Triton that has it, such as "
-            "3.8 or triton-ascend 3.2, or use tl.make_tensor_descriptor or plain pointers."
+            "Triton 3.9 has removed tl.make_block_ptr. Judge on the CPU (--verify-device=cpu), or "
+            "with a Triton that has it, such as 3.8 or triton-ascend 3.2, or use "
+            "tl.make_tensor_descriptor or plain pointers."
         )
     known = _of_device(device, message)
     if known is not None:

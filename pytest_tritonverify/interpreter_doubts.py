@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_tritonverify.reported import RunFacts
     from pytest_tritonverify.results.records import CaseRecord
 
 CODE = "interpreter_low_precision"
+BLOCK_POINTERS = "removed_block_pointers"
 _LOW_PRECISION = re.compile(r"\b(bfloat16|float8_\w+)")
 
 
@@ -33,5 +35,18 @@ def doubted(record: CaseRecord, environment: Mapping[str, Any]) -> CaseRecord:
         "code": CODE,
         "message": f"{', '.join(sorted(set(dtypes)))} may be judged wrongly: this interpreter "
         f"computes it wrongly and could not be corrected ({reason}); {remedy}",
+    }
+    return dataclasses.replace(record, warnings=[*record.warnings, warning])
+
+
+def restored(record: CaseRecord, facts: RunFacts) -> CaseRecord:
+    """Return a record with a word on block pointers, where this Triton has removed them."""
+    if not facts.block_pointers:
+        return record
+    warning = {
+        "code": BLOCK_POINTERS,
+        "message": "the kernel uses tl.make_block_ptr, which this Triton has removed: it was "
+        "judged by what Triton 3.8 and triton-ascend 3.2 make of it, and a device with this "
+        "version refuses it",
     }
     return dataclasses.replace(record, warnings=[*record.warnings, warning])

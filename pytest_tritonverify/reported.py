@@ -158,6 +158,7 @@ class RunFacts:
         breaches: writes beside tensors.
         unguarded: why not all tensors lay between guard bands; empty where they did.
         recording: the launches as a compiler needs them; None where they were not recorded.
+        block_pointers: whether a kernel used them in a Triton that has removed them.
     """
 
     launches: tuple[Launch, ...] = ()
@@ -168,6 +169,7 @@ class RunFacts:
     breaches: tuple[Breach, ...] = ()
     unguarded: str = ""
     recording: Recording | None = None
+    block_pointers: bool = False
 
     @property
     def writes_outside(self) -> bool:
@@ -187,6 +189,7 @@ class RunFacts:
             tuple(_breaches(message.get("breaches"))),
             _text(message.get("unguarded"))[:_LONGEST_REASON],
             Recording.of(message.get("recording")),
+            message.get("block_pointers") is True,
         )
 
 

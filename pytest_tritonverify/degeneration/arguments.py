@@ -83,5 +83,6 @@ class Arguments:
             for name, value in named.items():
                 machine.put(store, name, value)
             machine.put(store, None, self.named, known=False)
+            store.fixed = not self.named
             bound.append(only(store))
         return tuple(bound)

@@ -218,7 +218,7 @@ def _launcher(host: Host, atom: Launcher, arguments: Arguments, node: ast.AST) -
     return A_NUMBER
 
 
-def _prepared(host: Host, atom: Prepared, arguments: Arguments, node: ast.AST) -> Value:  # noqa: PLR0911 - one branch for each kind
+def _prepared(host: Host, atom: Prepared, arguments: Arguments, node: ast.AST) -> Value:  # noqa: C901, PLR0911 - one branch for each kind
     if atom.how == "apply":
         (kind,) = atom.inner
         forward = attributes.of_atom(host, kind, "forward", node)
@@ -256,6 +256,8 @@ def _prepared(host: Host, atom: Prepared, arguments: Arguments, node: ast.AST) -
         return found
     if atom.how == "item":
         return host.subscript(arguments.get(0), atom.inner, node)
+    if atom.how == "named":
+        return _named_tuple(host, atom, arguments, node)
     if atom.how == "registration":
         name = next((str(a.value) for a in atom.inner if isinstance(a, Const)), "?")
         made = arguments.get(0)
@@ -263,6 +265,16 @@ def _prepared(host: Host, atom: Prepared, arguments: Arguments, node: ast.AST) -
         host.operators[key] = join(host.operators.get(key, NOTHING), made)
         return made
     return call(host, atom.inner, arguments, node)
+
+
+def _named_tuple(host: Host, atom: Prepared, arguments: Arguments, node: ast.AST) -> Value:
+    made = host.machine.store(node)
+    for index, names in enumerate(atom.arguments):
+        name = next(str(a.value) for a in names if isinstance(a, Const))
+        value = arguments.get(index, name)
+        host.machine.put(made, index, value)
+        host.machine.put(made, name, value)
+    return only(made)
 
 
 def _method(host: Host, atom: Method, arguments: Arguments, node: ast.AST) -> Value:  # noqa: PLR0911 - one branch for each kind

@@ -68,6 +68,8 @@ class Work:
 
 # What the interpreter lets a kernel call, and a device does not have.
 _HOST_ONLY = ("numpy.", "scipy.", "torch.", "ctypes.", "triton.runtime.")
+# What PyTorch's code generator writes its kernels with; all of it is compiled with them.
+_GENERATORS_HELPERS = "torch._inductor.runtime.triton_helpers."
 # Functions of triton.language that hand their first argument's data on.
 _HANDING_ON = frozenset(
     [
@@ -246,7 +248,7 @@ class Device(Semantics):
 
     def _external(self, name: str, arguments: Arguments, node: ast.AST) -> Value:
         short = name.rpartition(".")[2]
-        if name.startswith(_HOST_ONLY):
+        if name.startswith(_HOST_ONLY) and not name.startswith(_GENERATORS_HELPERS):
             self.work.foreign[node] = name
         if name.startswith("builtins."):
             return self._builtin(short, arguments)

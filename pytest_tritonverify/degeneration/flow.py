@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_tritonverify.degeneration.code import Label
 
 _MOST_ROUNDS = 3
+_MOST_PARTS = 16
 
 
 class Flow(Operations):
@@ -125,8 +126,22 @@ class Flow(Operations):
         if element is None:
             frame.die()
 
+    def _do_parts(self, frame: Frame, node: Any, following: Label) -> None:
+        """Begin a comprehension of one loop."""
+        parts = self.semantics.parts(frame.stack[-1])
+        length = following.position - frame.position
+        if not parts or len(parts) > _MOST_PARTS or frame.budget < length * len(parts):
+            self._do_loop(frame, node, following)
+            return
+        frame.budget -= length * len(parts)
+        frame.stack.pop()
+        block = self._block(frame, node, following)
+        block.parts = parts
+
     def _do_element(self, frame: Frame, node: ast.AST, argument: None) -> None:
-        frame.stack.append(frame.blocks[-1].element or NOTHING)
+        block = frame.blocks[-1]
+        value = block.parts[block.rounds] if block.parts else block.element
+        frame.stack.append(value or NOTHING)
 
     def _do_until(self, frame: Frame, node: ast.AST, argument: None) -> None:
         known = self.semantics.truth(frame.stack.pop())
@@ -153,10 +168,17 @@ class Flow(Operations):
             block.outcomes.append(frame.changes(block))
         frame.dead = False
         del frame.stack[block.depth :]
+        if block.rounds + 1 < len(block.parts):
+            block.rounds += 1
+            frame.restore(block)
+            frame.position = start.position
+            frame.guarded = block.guarded
+            return
         merged = frame.merge(block, entry=True)
         grown = any(block.saved[n] is not None and block.saved[n] != v for n, v in merged.items())
         length = frame.position - start.position
-        if grown and block.rounds < _MOST_ROUNDS - 1 and frame.budget >= length:
+        again = grown and not block.parts and block.rounds < _MOST_ROUNDS - 1
+        if again and frame.budget >= length:
             merged = {name: widened(value) for name, value in merged.items()}
             if merged != block.entered:
                 block.entered = merged

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from pytest_tritonverify.degeneration.host import Host
 
 _JIT = frozenset({"triton.jit", "triton.experimental.gluon.jit"})
+# Modules of Python whose functions are known.
+_PYTHON = frozenset(
+    ("builtins", "cmath", "functools", "importlib", "itertools", "math", "operator")
+)
 _TUNERS = frozenset(
     {"triton.autotune", "triton.heuristics", "triton.Autotuner", "triton.Heuristics"}
 )
@@ -86,7 +90,7 @@ def function(host: Host, name: str, arguments: Arguments, node: ast.AST) -> Valu
         return _layer(host, name, arguments)
     if root in ("torch", "torch_npu"):
         return tensors.function(host, name, arguments, node)
-    if root in ("builtins", "operator", "functools", "importlib", "itertools", "math", "cmath"):
+    if root in _PYTHON or name == "collections.namedtuple":
         return python.function(host, name, arguments, node)
     return _library(host, name, root, arguments, node)
 
@@ -345,6 +349,9 @@ def container_method(  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
         found = receiver.get(key.value) if key and name != "pop" else receiver.all()
         return join(found, arguments.get(1, "default")) or host.pool.constant(None)
     if name == "items":
+        if receiver.fixed and not receiver.fields and not receiver.rest:
+            receiver.read = True
+            return only(receiver)
         return _listed(host, receiver, receiver, "named_", node)
     if name in ("values", "copy", "__iter__", "elements"):
         return only(receiver)

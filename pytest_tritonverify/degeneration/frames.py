@@ -31,6 +31,7 @@ class Block:
         saved: names changed since the block began, with their values then.
         outcomes: what each alternative that reached its end has changed.
         first: what the first alternative has changed, whether it reached its end or not.
+        parts: the elements that a comprehension goes through, where each is known.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Block:
         "node",
         "off_device",
         "outcomes",
+        "parts",
         "rounds",
         "saved",
         "skip",
@@ -64,6 +66,7 @@ class Block:
         self.kept: Value = NOTHING
         self.skip = False
         self.element: Value | None = None
+        self.parts: list[Value] = []
         self.endless = False
         self.entered: Names | None = None
         self.left = False

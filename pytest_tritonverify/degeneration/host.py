@@ -360,6 +360,8 @@ _CANONICAL = (
     ("torch.functional.", "torch."),
     ("torch._tensor.Tensor", "torch.Tensor"),
     ("torch.nn.parameter.Parameter", "torch.nn.Parameter"),
+    ("torch.ops.inductor._reinterpret_tensor", "torch._C._dynamo.guards._reinterpret_tensor"),
+    ("torch.ops.inductor._alloc_from_pool", "torch._inductor.alloc_from_pool"),
     ("triton.runtime.jit.jit", "triton.jit"),
     ("triton.runtime.jit.JITFunction", "triton.jit"),
     ("triton.runtime.JITFunction", "triton.jit"),

@@ -170,7 +170,7 @@ class _Lowering:
                 values.append(value)
         self.push(*values, ("function", node, (code, tuple(names))))
 
-    def on_listcomp(self, node: ast.ListComp) -> None:
+    def on_listcomp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> None:
         self.comprehension(node, node.elt)
 
     on_setcomp = on_generatorexp = on_listcomp
@@ -189,13 +189,16 @@ class _Lowering:
                     self.fresh += 1
                     inner[name.id] = f"{name.id}#{self.fresh}"
         first = True
+        # Of each element of what it goes through, it makes one: they can be told apart.
+        single = key is None and len(node.generators) == 1 and not node.generators[0].ifs
         for generator in node.generators:
             start, end = Label(), Label()
             items.append(generator.iter)
             if first:  # the first iterable is evaluated outside
                 items.append(lambda: setattr(self, "names", inner))
                 first = False
-            items += [("loop", generator, end), start, ("element", generator, None)]
+            loop = "parts" if single else "loop"
+            items += [(loop, generator, end), start, ("element", generator, None)]
             items.append(partial(self.store, generator.target))
             for condition in generator.ifs:
                 items += [condition, ("require", generator, None)]

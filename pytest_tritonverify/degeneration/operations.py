@@ -138,7 +138,13 @@ class Operations(Core):
         frame.stack.append(only(self.store(node)))
 
     def _do_gather(self, frame: Frame, node: ast.AST, argument: None) -> None:
-        self.put(self.store(node), None, frame.stack.pop(), known=False)
+        made = self.store(node)
+        parts = frame.blocks[-1].parts
+        if not parts:
+            self.put(made, None, frame.stack.pop(), known=False)
+            return
+        self.put(made, frame.blocks[-1].rounds, frame.stack.pop())
+        made.fixed = True
 
     def _do_unpack(self, frame: Frame, node: ast.AST, argument: tuple[int, int | None]) -> None:
         count, star = argument

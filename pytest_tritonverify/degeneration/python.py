@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.degeneration import calling, findings
+from pytest_tritonverify.degeneration import calling, findings, instances
 from pytest_tritonverify.degeneration.values import (
     A_NUMBER,
     AN_OPAQUE,
@@ -80,11 +80,22 @@ def function(host: Host, name: str, arguments: Arguments, node: ast.AST) -> Valu
     if root == "itertools":
         return container(host, node, arguments)
     if short in ("int", "float", "bool", "complex"):
-        handed = arguments.get(0)
-        if handed & {HOST_RESULT}:
-            return only(HOST_RESULT)
-        return only(HOST) if handed & (TENSORS | HOSTED) else A_NUMBER
+        return _converted(host, short, arguments.get(0))
     return A_NUMBER
+
+
+def _converted(host: Host, kind: str, value: Value) -> Value:
+    """Return what a value becomes as an `int`, a `float` and so on."""
+    constant = constant_of(value)
+    if constant is None or type(constant.value) not in (int, float, bool):
+        if value & {HOST_RESULT}:
+            return only(HOST_RESULT)
+        return only(HOST) if value & (TENSORS | HOSTED) else A_NUMBER
+    kinds: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool}
+    try:
+        return host.pool.constant(kinds[kind](constant.value))
+    except (KeyError, OverflowError, ValueError):
+        return A_NUMBER
 
 
 def _operator(host: Host, short: str, arguments: Arguments, node: ast.AST) -> Value:
@@ -358,10 +369,6 @@ def _length(host: Host, arguments: Arguments, node: ast.AST) -> Value:
     return A_NUMBER
 
 
-def _isinstance(host: Host, arguments: Arguments, node: ast.AST) -> Value:
-    return A_NUMBER
-
-
 _HANDLERS: dict[str, Callable[[Host, Arguments, ast.AST], Value]] = {
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
@@ -392,6 +399,7 @@ _HANDLERS: dict[str, Callable[[Host, Arguments, ast.AST], Value]] = {
     "builtins.str": _text,
     "builtins.open": _open,
     "builtins.len": _length,
-    "builtins.isinstance": _isinstance,
-    "builtins.hasattr": _isinstance,
+    "builtins.isinstance": instances.is_instance,
+    "builtins.hasattr": _length,
+    "collections.namedtuple": instances.named_tuple,
 }

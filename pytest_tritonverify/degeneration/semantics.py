@@ -200,7 +200,7 @@ class Semantics:
             elif not star:
                 rest = join(rest, value)
             else:
-                parts = None if rest else self._parts(value)
+                parts = None if rest else self.parts(value)
                 if parts is None:
                     rest = join(rest, self.element(value) or NOTHING)
                 else:
@@ -220,7 +220,8 @@ class Semantics:
                     named = join(named, self.element_of(atom))
         return Arguments(tuple(values), keywords, rest, named), taken
 
-    def _parts(self, value: Value) -> list[Value] | None:
+    def parts(self, value: Value) -> list[Value] | None:
+        """Return the elements of a sequence where each is known, else None."""
         if len(value) == 1:
             (atom,) = value
             if isinstance(atom, Store) and atom.fixed and not atom.rest:

@@ -40,7 +40,9 @@ class Slips:
         """Say whether nothing but mistakes keeps the file from passing."""
         if self.missing:
             return True
-        return bool(self.texts) and set(types) <= self.explained and not self.left(violations)
+        left = self.left(violations)
+        explained = self.explained if left else self.explained | {3}
+        return bool(self.texts) and set(types) <= explained and not left
 
     def left(self, violations: Sequence[Violation]) -> list[Violation]:
         """Return the violations that are not consequences of mistakes."""
@@ -71,9 +73,10 @@ def slips(
     ]
     if found.texts:
         found.explained.add(2)
-    if 1 in types:
-        found.texts += _decorators(result, source)
-        found.explained |= {1, 2} if found.texts else set()
+    undefined = _decorators(result, source) if types else []
+    found.texts += undefined
+    if undefined or (1 in types and found.texts):
+        found.explained |= {1, 2}
     if 2 in types:  # noqa: PLR2004 - the documented type
         found.texts += _unlaunched(result)
         found.explained |= {2} if found.texts else set()

@@ -26,7 +26,7 @@ from pytest_tritonverify.execution import (
 )
 from pytest_tritonverify.execution.confinement import Confinement
 from pytest_tritonverify.execution.devices import DEVICES
-from pytest_tritonverify.interpreter import autotune, bounds, masked_lanes
+from pytest_tritonverify.interpreter import autotune, block_pointers, bounds, masked_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,6 +183,7 @@ class Candidate:
             "strays": bounds.strays()[:_MOST_LOADS] if self._device.interpreted else [],
             "configurations": [asdict(choice) for choice in autotune.choices()],
             "standin": {"kind": standin.installed(), "used": standin.used()},
+            "block_pointers": self._device.interpreted and block_pointers.met(),
             **({"recording": recording.recorded()} if self._recording else {}),
         }
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_tritonverify.interpreter import (
+    assembly,
     autotune,
+    block_pointers,
     bounds,
     launching,
     masked_lanes,
@@ -43,6 +45,9 @@ LAUNCHES = "launches"
 NAMES = "names"
 LIBDEVICE = "libdevice"
 BOUNDS = "bounds"
+BLOCK_POINTERS = "block_pointers"
+ASSEMBLY = "assembly"
+TANH = "tanh"
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ def prepare(*, masked_lanes: Mode = "zero", jobs: int = 1) -> Corrections:
     _lanes.choose(chosen)
     _lanes.reset()
     bounds.reset()
+    block_pointers.forget()
     report = replace(report, masked_lanes=chosen)
     from pytest_tritonverify.interpreter import parallel  # few runs need it
 
@@ -137,6 +143,9 @@ def _correct() -> Corrections:
         TYPED_COMPARISONS: repairs.type_comparisons,
         DOT_PRECISIONS: repairs.accept_precisions,
         NAN_REDUCTIONS: repairs.reduce_nan,
+        BLOCK_POINTERS: block_pointers.restore,
+        ASSEMBLY: assembly.restore,
+        TANH: repairs.compute_tanh,
     }
     applied += [name for name, repair in repaired.items() if repair(interpreter)]
     from pytest_tritonverify.interpreter import libdevice  # it imports torch

@@ -1,6 +1,7 @@
 """The mathematical functions of a device's library, which the interpreter does not run.
 
-They are those of NVIDIA's libdevice, or, where triton-ascend 3.2 takes Triton's place, of its own.
+They are those of NVIDIA's libdevice and of AMD's, or, where triton-ascend 3.2 takes Triton's place,
+of its own.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 
     _Function = Callable[..., NDArray[Any]]
 
-LIBRARIES = ("triton.language.extra.cuda.libdevice", "triton.language.extra.ascend.libdevice")
+LIBRARIES = (
+    "triton.language.extra.cuda.libdevice",
+    "triton.language.extra.hip.libdevice",
+    "triton.language.extra.ascend.libdevice",
+)
 # Triton's compiler looks its functions up in the library of the device.
 _STANDS_FOR_ANY = "triton.language.extra.libdevice"
-_PREFIXES = ("__nv_", "__hmf_")
+_PREFIXES = ("__nv_", "__hmf_", "__ocml_", "__triton_hip_")
 
 
 def _through_torch(function: Callable[..., torch.Tensor]) -> _Function:
@@ -167,7 +172,14 @@ _FUNCTIONS |= {
     f"fast_{name}": _FUNCTIONS[name]
     for name in ("cos", "exp", "exp10", "log", "log10", "log2", "pow", "sin", "tan", "tanh")
 }
-_TYPE_MARKS = ("Dh", "f", "d")
+# What AMD's calls otherwise.
+_FUNCTIONS |= {
+    "i0": _FUNCTIONS["cyl_bessel_i0"],
+    "i1": _FUNCTIONS["cyl_bessel_i1"],
+    "iabs": np.abs,
+    "pown": np.power,
+}
+_TYPE_MARKS = ("_f32", "_f64", "Dh", "f", "d")
 
 
 def obstacle(interpreter: Any) -> str | None:
@@ -181,29 +193,35 @@ def obstacle(interpreter: Any) -> str | None:
         importlib.import_module(_STANDS_FOR_ANY)
     except ImportError as error:
         return str(error)
-    if installed() is None:
+    if not _all_installed():
         return f"there is no {' and no '.join(LIBRARIES)}"
     return names.obstacle(interpreter)
 
 
 def installed() -> ModuleType | None:
-    """Return the library that this version of Triton has, if any."""
+    """Return the library that this version of Triton has, the first one of several, if any."""
+    return next(iter(_all_installed()), None)
+
+
+def _all_installed() -> list[ModuleType]:
+    found = []
     for name in LIBRARIES:
         try:
-            return importlib.import_module(name)
+            found.append(importlib.import_module(name))
         except ImportError:
             continue
-    return None
+    return found
 
 
 def install(interpreter: Any) -> None:
     """Correct the interpreter's module and the library in place, without an `obstacle`."""
-    library = installed()
+    libraries = _all_installed()
     stubs = importlib.import_module(_STANDS_FOR_ANY)
-    names.bind(interpreter, library)
+    for library in libraries:
+        names.bind(interpreter, library)
     for name in list(vars(stubs)):
-        if not name.startswith("_") and callable(getattr(library, name, None)):
-            setattr(stubs, name, getattr(library, name))
+        if not name.startswith("_") and callable(getattr(libraries[0], name, None)):
+            setattr(stubs, name, getattr(libraries[0], name))
 
     def make(original: Any) -> Any:
         def create_extern_elementwise(
@@ -228,7 +246,7 @@ def named(symbol: str) -> _Function | None:
         return None
     name = symbol.removeprefix(prefix)
     mark = next((mark for mark in _TYPE_MARKS if name.endswith(mark)), "")
-    # `__nv_tanhf` takes float32, `__nv_isnand` float64, `__hmf_tanhDh` float16.
+    # `__nv_tanhf` and `__ocml_tanh_f32` take float32, `__nv_isnand` float64, `__hmf_tanhDh` half.
     return _FUNCTIONS.get(name) or _FUNCTIONS.get(name.removesuffix(mark))
 
 

@@ -30,7 +30,8 @@ def install(interpreter: Any) -> None:
     finds the interpreter by itself.
     """
     language = interpreter.tl
-    for module in (language, language.core, language.math):
+    of_devices = [getattr(language.extra, name, None) for name in ("cuda", "hip")]
+    for module in (language, language.core, language.math, *filter(None, of_devices)):
         bind(interpreter, module)
     key, _ = semantics.parameter(interpreter)
     # Some versions have methods that they forget to replace, such as `x.exp()`.

@@ -214,6 +214,21 @@ def type_comparisons(interpreter: Any) -> bool:
     return True
 
 
+def compute_tanh(interpreter: Any) -> bool:
+    """Compute `tl.tanh` of triton-ascend, which its interpreter has been left without.
+
+    Returns:
+        Whether that was missing.
+    """
+    builder = getattr(interpreter, "InterpreterBuilder", None)
+    if builder is None or not hasattr(builder, "unary_op"):
+        return False
+    if not hasattr(interpreter.tl, "tanh") or hasattr(builder, "create_tanh"):
+        return False
+    builder.create_tanh = lambda self, arg: self.unary_op(arg, np.tanh)
+    return True
+
+
 def accept_precisions(interpreter: Any) -> bool:
     """Let `tl.dot` be asked for any precision that a device knows; it is exact here anyway.
 

@@ -69,6 +69,6 @@ def used() -> list[str]:
     The words are stable: "autocast", "device" (of a tensor), "device argument", "generator",
     "is_cuda", "is_npu", "move" (`.cuda()`, `.npu()`, `.to(device)`), "torch.cuda", "torch.npu",
     "torch_npu", "torch.accelerator", "transfer_to_npu", "triton.driver", "do_bench", "warmup",
-    "language.extra", "pin_memory".
+    "language.extra", "pin_memory", "cann".
     """
     return usage.words()

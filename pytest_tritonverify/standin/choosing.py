@@ -25,9 +25,11 @@ CHOICES = (AUTO, NPU, CUDA, OFF)
 
 _DEVICE = re.compile(r"(cuda|npu)(:\d*)?")
 _TENSOR_TYPE = re.compile(r"torch\.(cuda|npu)\.\w+")
+# Whether a tensor is on a GPU: code for an NPU asks that, too.
+_QUESTION = "cuda?"
 _ATTRIBUTES = {
     "cuda": CUDA,
-    "is_cuda": CUDA,
+    "is_cuda": _QUESTION,
     "is_npu": NPU,
     "npu": NPU,
     "multi_processor_count": CUDA,
@@ -46,28 +48,38 @@ _STRINGS = {
     "vector_core_num": NPU,
     "cube_core_num": NPU,
 }
+_CORES = {
+    **{name: kind for name, kind in _STRINGS.items() if "core" in name or "count" in name},
+    "multi_processor_count": CUDA,
+}
 _NAMES = {
     "_cuda_getCurrentRawStream": CUDA,
     "_empty_strided_cuda": CUDA,
     "get_raw_stream": CUDA,
+    "has_triton": CUDA,
     "pin_memory": CUDA,
 }
 _MODULES = {"torch_npu": NPU, "torch.npu": NPU, "torch.cuda": CUDA, "triton.backends.nvidia": CUDA}
 # Something of a device, of whichever kind.
-_ANY = ("get_active_torch_device", "accelerator")
+_ANY = ("get_active_torch_device", "get_device_module", "accelerator")
 _ANY_KIND = "any"
 _NEVER_RUN = ("get_inputs", "get_init_inputs", "get_input_groups", "main")
 _IMPORTS_NPU = "import torch_npu"
+_OF_ASCEND = tuple(
+    f"triton.{part}."
+    for part in ("language.extra.cann", "language.extra.ascend", "backends.ascend")
+)
 _DEEPEST = 3
 
 
 def choose(option: str, task: Path, implementation: Path | None = None) -> str:
     """Return the stand-in for a run: "cuda", "npu" or "off".
 
-    Both files may ask for either. Where both kinds are asked for, it is "npu" if torch_npu is
-    imported and "cuda" otherwise; where nothing is, "off", and nothing will be changed for such
-    code. Files that can't be read or parsed ask for nothing. Modules beside the files that they
-    import count too.
+    Both files may ask for either. Where both kinds are asked for, it is "npu" if torch_npu or the
+    language of triton-ascend is imported for certain, if only the cores of an NPU are counted, or
+    if nothing but `is_cuda` asks for CUDA, and "cuda" otherwise. Where nothing is asked for it is
+    "off", and nothing will be changed for such code. Files that can't be read or parsed ask for
+    nothing. Modules beside the files that they import count too.
 
     Args:
         option: what the user wants, one of `CHOICES`; all but "auto" are final.
@@ -98,6 +110,11 @@ def _asked_by(path: Path, *, by_task: bool) -> set[str]:
         left_out = () if by_task else _NEVER_RUN
         nodes = list(_reached(tree, left_out))
         asked.update(kind for node in nodes for kind in _asks(node))
+        tried = {id(n) for node in nodes if isinstance(node, ast.Try) for n in ast.walk(node)}
+        if any(_is_of_ascend(node) for node in nodes if id(node) not in tried):
+            asked.add(_IMPORTS_NPU)
+        if _counts_cores(nodes) == {NPU}:
+            asked.add(_IMPORTS_NPU)
         if depth < _DEEPEST:
             for name in _imported(nodes):
                 beside = path.parent / f"{name}.py"
@@ -144,6 +161,26 @@ def _asks(node: ast.AST) -> Iterator[str]:
         yield from _asks_imports(node)
     elif isinstance(node, ast.Name) and node.id in _NAMES:
         yield _NAMES[node.id]
+
+
+def _counts_cores(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return whose cores a grid is sized by."""
+    names = [
+        getattr(node, "attr", None) or getattr(node, "value", None)
+        for node in nodes
+        if isinstance(node, (ast.Attribute, ast.Constant))
+    ]
+    return {_CORES[name] for name in names if isinstance(name, str) and name in _CORES}
+
+
+def _is_of_ascend(node: ast.AST) -> bool:
+    """Whether an import is one of triton-ascend's own modules."""
+    if not isinstance(node, (ast.Import, ast.ImportFrom)):
+        return False
+    modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    start = f"{modules[0]}." if modules else ""
+    modules += [start + alias.name for alias in node.names]
+    return any(f"{module}.".startswith(_OF_ASCEND) for module in modules)
 
 
 def _asks_attribute(node: ast.Attribute) -> Iterator[str]:

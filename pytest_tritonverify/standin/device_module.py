@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pytest_tritonverify.standin import facts, streams
+from pytest_tritonverify.standin import facts, generators, streams
 from pytest_tritonverify.standin.refusals import refuse, refusing
 
 if TYPE_CHECKING:
@@ -20,14 +20,10 @@ _NOTHING = (
     "empty_cache",
     "init",
     "ipc_collect",
-    "manual_seed",
-    "manual_seed_all",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
     "reset_peak_memory_stats",
-    "seed",
-    "seed_all",
     "set_device",
     "set_per_process_memory_fraction",
     "set_rng_state",
@@ -56,8 +52,8 @@ _REFUSED = (
 def names(accelerator: Accelerator) -> dict[str, Any]:
     """Return what a device's module offers, by name.
 
-    Seeds are taken and forgotten: there is one generator, the CPU's, and `torch.manual_seed`
-    sets it.
+    Seeds are taken and forgotten: `torch.manual_seed` sets that of the CPU's generator, by which
+    torch draws, and of the accelerator's.
     """
     kind = accelerator.kind
     module = f"torch.{kind}"
@@ -117,7 +113,11 @@ def names(accelerator: Accelerator) -> dict[str, Any]:
         "memory_summary": always(""),
         "utilization": always(0),
     }
-    found["default_generators"] = (torch.default_generator,)
+    generator = generators.DeviceGenerator()
+    found["default_generators"] = (generator,)
+    found.update(
+        dict.fromkeys(("manual_seed", "manual_seed_all", "seed", "seed_all"), generator.reset)
+    )
     if kind == "cuda":
         found["get_device_capability"] = of_device(facts.CUDA_CAPABILITY)
         found["get_arch_list"] = always(["sm_{}{}".format(*facts.CUDA_CAPABILITY)])

@@ -57,6 +57,21 @@ class NpuProperties:
     L2_cache_size: int = 100663296
 
 
+def soc_specification() -> dict[str, Any]:
+    """Return what CANN says of the chip; sizes in bytes, of an Ascend 910B4."""
+    npu = NpuProperties()
+    return {
+        "SOC_VERSION": NPU_NAME,
+        "SHORT_SOC_VERSION": "Ascend910B",
+        "CORE_NUM": npu.cube_core_num,
+        "UB_SIZE": 196608,
+        "L1_SIZE": 524288,
+        "L0A_SIZE": 65536,
+        "L0B_SIZE": 65536,
+        "L0C_SIZE": 131072,
+    }
+
+
 def driver_properties(kind: str) -> dict[str, Any]:
     """Return what Triton's driver says of the device."""
     if kind == "npu":

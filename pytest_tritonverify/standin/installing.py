@@ -39,12 +39,21 @@ def install(kind: str) -> Patches:
         torch_functions.refuse_extensions(module, patches)
 
     imports.complete("torch.utils.cpp_extension", refuse_extensions)
+
+    def keep_driver(module: ModuleType) -> None:
+        # Generated kernels say at their beginning that they are for a GPU.
+        for name in ("set_driver_to_gpu", "set_driver_to_cpu"):
+            if hasattr(module, name):
+                patches.set(module, name, lambda: None)
+
+    imports.complete("torch._inductor.runtime.triton_helpers", keep_driver)
     if importlib.util.find_spec("triton") is not None:
-        from pytest_tritonverify.standin import language_extra, triton_driver
+        from pytest_tritonverify.standin import language_extra, platform_facts, triton_driver
 
         triton_driver.install(accelerator, patches)
         if kind == "npu":
             language_extra.install(imports, patches)
+            platform_facts.install(imports)
     if kind == "npu":
         # Last, since it hides what is installed.
         imports.own("torch_npu")

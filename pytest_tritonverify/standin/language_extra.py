@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.interpreter import libdevice
-from pytest_tritonverify.standin import facts, usage
+from pytest_tritonverify.standin import ascend_language, facts, usage
+from pytest_tritonverify.standin.refusals import StandinAttributeError, sentence
 from pytest_tritonverify.standin.torch_npu import StandinModule
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ class _Library(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         usage.note(_WORD)
-        return getattr(libdevice.installed(), name)
+        if not ascend_language.has_function(name):
+            raise StandinAttributeError(sentence(f"{self.__name__}.{name}"))
+        return ascend_language.function(name)
 
 
 def install(imports: Imports, patches: Patches) -> None:
@@ -38,10 +41,15 @@ def install(imports: Imports, patches: Patches) -> None:
 
     for name, function in _FUNCTIONS.items():
         patches.set(language, name, function)
+    if importlib.util.find_spec(_BACKEND) is None:
+        ascend_language.install(patches)
+    own = {name: getattr(language, name) for name in _SHARED if hasattr(language, name)}
     for package in ("cann", "ascend"):
         if importlib.util.find_spec(f"{_EXTRA}.{package}") is not None:
             continue
-        extension = StandinModule(f"{_EXTRA}.{package}.extension", _WORD, dict(_FUNCTIONS))
+        extension = StandinModule(
+            f"{_EXTRA}.{package}.extension", _WORD, {**own, **_FUNCTIONS, **_EXTENSIONS}
+        )
         library = _Library(f"{_EXTRA}.{package}.libdevice")
         parts = {"extension": extension, "libdevice": library}
         parent = StandinModule(f"{_EXTRA}.{package}", _WORD, dict(parts))
@@ -146,7 +154,12 @@ def parallel(start: Any, end: Any = None, step: Any = 1, **_: Any) -> range:
 
 
 def _ignored(*_: Any, **__: Any) -> None:
-    """Take advice for a compiler."""
+    """Take advice for a compiler, and order between the two kinds of cores of one program."""
+
+
+def _scope(**_: Any) -> contextlib.AbstractContextManager[None]:
+    """Mark statements for one kind of cores."""
+    return contextlib.nullcontext()
 
 
 _FUNCTIONS: dict[str, Any] = {
@@ -156,4 +169,10 @@ _FUNCTIONS: dict[str, Any] = {
     "parallel": parallel,
     "compile_hint": _ignored,
     "multibuffer": _ignored,
+    "sync_block_all": ascend_language.sync_block_all,
+    "sync_block_set": _ignored,
+    "sync_block_wait": _ignored,
 }
+_EXTENSIONS: dict[str, Any] = {"scope": _scope}
+# What newer versions of triton-ascend have in the extension, and older ones in the language.
+_SHARED = ("cast", "flip", "sort")

@@ -155,6 +155,17 @@ def _threads(make_mode: Any, accelerator: Accelerator, patches: Patches) -> None
 
 def _accelerator_module(accelerator: Accelerator, patches: Patches) -> None:
     """torch.accelerator (torch 2.6), which speaks of the accelerator without naming it."""
+    module_of = getattr(torch, "get_device_module", None)
+    if module_of is not None:
+
+        @functools.wraps(module_of)
+        def get_device_module(device: Any = None) -> Any:
+            if device is not None and not accelerator.is_meant(device):
+                return module_of(device)
+            usage.note("torch.accelerator")
+            return getattr(torch, accelerator.kind)
+
+        patches.set(torch, "get_device_module", get_device_module)
     module = getattr(torch, "accelerator", None)
     if module is None:
         return

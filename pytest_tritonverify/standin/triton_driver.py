@@ -12,7 +12,7 @@ import torch
 
 from pytest_tritonverify.standin import facts, usage
 from pytest_tritonverify.standin.host_memory import tensors_in
-from pytest_tritonverify.standin.refusals import refuse, refusing
+from pytest_tritonverify.standin.refusals import StandinAttributeError, refusing, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,9 +91,9 @@ class Driver:
         return True
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        raise refuse(f"triton.runtime.driver.active.{name}")
+        raise StandinAttributeError(sentence(f"triton.runtime.driver.active.{name}"))
 
 
 class _Utils:

@@ -12,6 +12,19 @@ from tests.support.degeneration_snippets import model
 CHEATS: dict[str, dict[str, str]] = {
     "operator": {"forward": "return launch(x @ w)"},
     "plus": {"forward": "return launch(x + w)"},
+    "arguments rebuilt in a comprehension": {
+        "module": "def both(*args):\n    args = [v.contiguous() for v in args]\n"
+        "    first, second = args\n    return first + second",
+        "forward": "return launch(both(x, w))",
+    },
+    "a tensor is a tensor": {
+        "module": "from torch import Tensor as DTensor",
+        "forward": "if isinstance(x, DTensor):\n    x = x.exp()\nreturn launch(x)",
+    },
+    "in a named tuple": {
+        "module": "from collections import namedtuple\nPair = namedtuple('Pair', 'first second')",
+        "forward": "made = Pair(launch(x), w)\nreturn made.first + made.second",
+    },
     "plus, then return": {"forward": "launch(x)\nreturn x + w"},
     "inputs that are never said to be tensors": {
         "forward": "y = x * w\no = self.out\nscale_kernel[(4,)](y, o, 1024, BLOCK=256)\nreturn o",

@@ -61,6 +61,40 @@ HONEST: dict[str, dict[str, str]] = {
         "    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.s, None",
         "forward": "return Fn.apply(x, 2.0)",
     },
+    "decorator that rebuilds the arguments": {
+        "module": "import functools\ndef ready(fn):\n    @functools.wraps(fn)\n"
+        "    def inner(ctx, *args, **kwargs):\n"
+        "        def one(v): return v.contiguous() if isinstance(v, torch.Tensor) else v\n"
+        "        args = [one(arg) for arg in args]\n"
+        "        kwargs = {k: one(v) for k, v in kwargs.items()}\n"
+        "        return fn(ctx, *args, **kwargs)\n    return inner\n"
+        "class Fn(torch.autograd.Function):\n    @staticmethod\n    @ready\n"
+        "    def forward(ctx, v, dim, factor=1.0):\n        factor = float(factor)\n"
+        "        if dim < 0:\n            dim += v.dim()\n"
+        "        v = v if factor == 1.0 else v * factor\n        return launch(v.transpose(dim, -1))",
+        "forward": "return Fn.apply(x, -1)",
+    },
+    "distributed tensors are none of a run's": {
+        "module": "try:\n    from torch.distributed.tensor import DTensor\nexcept ImportError:\n"
+        "    DTensor = ()",
+        "forward": "if isinstance(x, DTensor):\n    x = x.full_tensor() * 2\nreturn launch(x)",
+    },
+    "named tuple": {
+        "module": "from collections import namedtuple",
+        "forward": "Pair = namedtuple('Pair', ['first', 'second'])\n"
+        "made = Pair(launch(x), second=launch(x))\nreturn launch(made.second), made",
+    },
+    "helpers of generated kernels": {
+        "module": "from torch._inductor.runtime import triton_helpers\n"
+        "from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math\n"
+        "reinterpret_tensor = torch.ops.inductor._reinterpret_tensor\n"
+        "@triton.jit\ndef fused(x_ptr, o_ptr, n, B: tl.constexpr):\n    i = tl.arange(0, B)\n"
+        "    v = tl.load(x_ptr + i, i < n)\n"
+        "    v = triton_helpers.maximum(libdevice.rsqrt(v), tl_math.abs(v))\n"
+        "    tl.store(o_ptr + i, v, i < n)",
+        "forward": "o = torch.empty_like(x)\nfused[(1,)](x, o, 4, B=4)\n"
+        "return reinterpret_tensor(o, (2, 2), (2, 1), 0)",
+    },
     "custom operator": {
         "module": "@torch.library.custom_op('mine::scale', mutates_args=())\n"
         "def scale_op(v: torch.Tensor) -> torch.Tensor:\n    return launch(v)",

@@ -69,6 +69,21 @@ MISTAKES = {
         model(GRID.format(LAUNCH.format("count_of(x) + 1"))),
         "NameError: name `count_of` is not defined",
     ),
+    "decorator's name": (
+        model(
+            "return twice(x)",
+            module="@regster\ndef twice(x):\n    return launch(x)\ndef register(f):\n    return f",
+        ),
+        "NameError: name `regster` is not defined; did you mean `register`?",
+    ),
+    "decorator's name, of one kernel of two": (
+        model(
+            "out = torch.empty_like(x)\nmore[(1,)](x, out, 4)\nreturn launch(out)",
+            module="@tuned(configs=[])\n@triton.jit\ndef more(x_ptr, o_ptr, n):\n"
+            "    tl.store(o_ptr, tl.load(x_ptr) + n)",
+        ),
+        "NameError: name `tuned` is not defined",
+    ),
     "import of torch": (
         model("return launch(x)").replace(b"\nimport torch\n", b"\n"),
         "NameError: name `torch` is not defined; write `import torch` at the top of the file",

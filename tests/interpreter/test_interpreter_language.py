@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from pytest_tritonverify.interpreter import libdevice
+from pytest_tritonverify.interpreter import assembly, libdevice
 from tests.support.installed import ASCEND
 
 
@@ -133,15 +133,47 @@ def test_libdevice(found: dict[str, Any]) -> None:
         torch.zeros_like(x),
         x.exp(),
         (x * 3).round(),
+        x.atan(),
+        positive**x,
+        x.abs(),
     ]
     torch.testing.assert_close(found["library"], torch.stack(expected), rtol=1e-6, atol=1e-6)
+
+
+def test_assembly_of_one_instruction(found: dict[str, Any]) -> None:
+    if "assembly" not in found:
+        pytest.skip("before Triton 3.4")
+    expected = torch.stack([found["x"].tanh(), found["y"] / 1.5])
+    torch.testing.assert_close(found["assembly"], expected, rtol=1e-6, atol=1e-6)
+    assert "inline assembly can't be run on the CPU ('prmt.b32" in found["unknown assembly"]
+
+
+def test_assembly_that_is_known() -> None:
+    for text in (
+        "ex2.approx.ftz.f32 $0, $1;",
+        "  mul.rn.f32 $0,$1 , $2 ;",
+        "/* a */ fma.rn.f64 $0, $1, $2, $3",
+    ):
+        assert assembly.computed_by(text) is not None
+    for text in (
+        "",
+        "mul.rz.f32 $0, $1, $2;",
+        "mul.rn.f32 $0, $1;",
+        "mul.rn.bf16x2 $0, $1, $2;",
+        "mul.rn.f32 $0, $1, $2; mul.rn.f32 $0, $1, $2;",
+        "add.sat.f32 $0, $1, $2;",
+        "mov.u32 $0, %smid;",
+    ):
+        assert assembly.computed_by(text) is None
 
 
 def test_symbols_of_libdevice() -> None:
     known = "__nv_erf __nv_erff __nv_isnand __nv_fast_fdividef __nv_fdimf __hmf_tanhDh __hmf_recipf"
     for symbol in known.split():
         assert libdevice.named(symbol) is not None
-    for symbol in ("__nv_byte_perm", "__ocml_tanh_f32", "tanhf"):
+    for symbol in ("__ocml_tanh_f32", "__ocml_i0_f64", "__ocml_pown_f32", "__triton_hip_fast_expf"):
+        assert libdevice.named(symbol) is not None
+    for symbol in ("__nv_byte_perm", "__ockl_clz_u32", "tanhf"):
         assert libdevice.named(symbol) is None
 
 

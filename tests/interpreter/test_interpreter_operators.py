@@ -182,6 +182,13 @@ def test_moves_keep_values(kernels: dict[str, Any]) -> None:
     assert_same_bits(moves["sign flipped"], -x)
 
 
+def test_block_pointers_advance_and_end_with_the_tensor(kernels: dict[str, Any]) -> None:
+    matrix, out = results(kernels, "walk")
+    # Padded with NaN where negative offsets count as outside, and undefined elsewhere.
+    assert not out[0].isfinite().any()
+    torch.testing.assert_close(out[1:], matrix[:-1] * 3)
+
+
 @pytest.mark.parametrize("means", ["block pointers", "descriptors"])
 def test_blocks_beyond_the_edge_are_padded(kernels: dict[str, Any], means: str) -> None:
     grid, out = results(kernels, means)

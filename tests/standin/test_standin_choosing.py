@@ -64,8 +64,10 @@ def choose(tmp_path: Path) -> Chooser:
         "n = driver.active.utils.get_device_properties(0)",
         'n = props["multiprocessor_count"]',
         "n = props.multi_processor_count",
+        "from torch.utils._triton import has_triton",
         "k = kernel.warmup(x, grid=(1,))",
         "d = torch.accelerator.current_accelerator()",
+        "with torch.get_device_module().device(x.device): pass",
     ],
 )
 def test_code_that_asks_for_cuda(choose: Chooser, line: str) -> None:
@@ -111,6 +113,23 @@ def test_code_that_asks_for_an_npu(choose: Chooser, line: str) -> None:
 )
 def test_ordinary_code_asks_for_nothing(choose: Chooser, text: str) -> None:
     assert choose(text) == "off"
+
+
+def test_where_both_are_asked_for_the_language_of_triton_ascend_decides(choose: Chooser) -> None:
+    line = "from triton.language.extra import cann"
+    assert choose(f"{PLAIN}x.cuda()\n{line}\n") == "npu"
+    # It is only tried: the code may be for either.
+    assert choose(f"{PLAIN}x.cuda()\ntry:\n    {line}\nexcept ImportError:\n    pass\n") == "cuda"
+
+
+def test_where_both_are_asked_for_the_cores_decide(choose: Chooser) -> None:
+    both = PLAIN + 'd = "cuda" if torch.cuda.is_available() else "npu"\n'
+    assert choose(both + 'n = props["num_vectorcore"]\n') == "npu"
+    assert choose(both + 'n = props["num_vectorcore"] or p.multi_processor_count\n') == "cuda"
+
+
+def test_code_for_an_npu_may_ask_whether_a_tensor_is_on_a_gpu(choose: Chooser) -> None:
+    assert choose(PLAIN + 'assert x.is_cuda or x.device.type == "npu"') == "npu"
 
 
 def test_where_both_are_asked_for_torch_npu_decides(choose: Chooser) -> None:

@@ -1,4 +1,4 @@
-"""A case in bfloat16 or float8 carries a warning where the interpreter is wrong about these."""
+"""A case is warned of where the interpreter may be wrong, or has what Triton lacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tritonverify.interpreter_doubts import doubted
+from pytest_tritonverify.interpreter_doubts import doubted, restored
+from pytest_tritonverify.reported import RunFacts
 from pytest_tritonverify.results.records import PASSED, CaseRecord
 
 WRONG = {"interpreter": {"not_applied": {"low_precision": "ml_dtypes is not installed"}}}
@@ -46,3 +47,12 @@ def test_low_precision_on_an_uncorrected_interpreter(dtype: str, output: str, na
 )
 def test_no_doubt(dtype: str, environment: dict[str, Any]) -> None:
     assert doubted(record(dtype, None), environment).warnings == []
+
+
+@pytest.mark.parametrize("told", [True, 1, "yes", None])
+def test_block_pointers_that_triton_has_removed_are_warned_of(told: object) -> None:
+    before = record("torch.float32", "torch.float32")
+    after = restored(before, RunFacts.of({"block_pointers": told}))
+    assert [warning["code"] for warning in after.warnings] == (
+        ["removed_block_pointers"] if told is True else []
+    )

@@ -171,6 +171,42 @@ def library_kernel(x, out, N: tl.constexpr):
     tl.store(out + 7 * N + lanes, libdevice.isnan(a).to(tl.float32))
     tl.store(out + 8 * N + lanes, libdevice.fast_expf(a))
     tl.store(out + 9 * N + lanes, libdevice.llrint(a * 3))
+    tl.store(out + 10 * N + lanes, tl.extra.hip.libdevice.atan(a))
+    tl.store(out + 11 * N + lanes, tl.extra.hip.libdevice.pow(positive, a))
+    tl.store(out + 12 * N + lanes, tl.extra.hip.libdevice.abs(a))
+
+
+@triton.jit
+def assembly_kernel(x, y, out, factor, N: tl.constexpr):
+    lanes = tl.arange(0, N)
+    tl.extra.cuda.gdc_wait()
+    a, b = tl.load(x + lanes), tl.load(y + lanes)
+    fast = tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1
+    )
+    scaled = tl.inline_asm_elementwise(
+        asm="""
+            // the second one by the first one
+            div.full.f32 $0, $2, $1;
+        """,
+        constraints="=r,r,r",
+        args=[factor, b],
+        dtype=tl.float32,
+        is_pure=True,
+        pack=1,
+    )
+    tl.inline_asm_elementwise("bar.sync 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+    tl.extra.cuda.gdc_launch_dependents()
+    tl.store(out + lanes, fast)
+    tl.store(out + N + lanes, scaled)
+
+
+@triton.jit
+def unknown_assembly_kernel(x):
+    a = tl.load(x)
+    tl.inline_asm_elementwise(
+        "prmt.b32 $0, $1, $1, 7;", "=r,r", [a], dtype=tl.int32, is_pure=True, pack=1
+    )
 
 
 def grids(out):
@@ -228,5 +264,8 @@ def run():
     if ASCEND:
         ascend_library_kernel[(1,)](x, out("ascend library", 5, 16), N=16)
     else:
-        library_kernel[(1,)](x, out("library", 10, 16), N=16)
+        library_kernel[(1,)](x, out("library", 13, 16), N=16)
+        if hasattr(tl.extra.cuda, "gdc_wait"):
+            assembly_kernel[(1,)](x, y, out("assembly", 2, 16), 1.5, N=16)
+            found["unknown assembly"] = attempt(lambda: unknown_assembly_kernel[(1,)](x))
     return found

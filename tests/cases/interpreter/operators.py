@@ -174,6 +174,20 @@ def block_pointer_kernel(a, out, rows, columns, M: tl.constexpr, N: tl.constexpr
 
 
 @triton.jit
+def walking_kernel(a, out, rows, columns, M: tl.constexpr, N: tl.constexpr):
+    top = tl.program_id(0) * M
+    # By columns, beginning one row above the matrix.
+    source = tl.make_block_ptr(a, [columns, rows], [1, columns], [0, top - 1], [N, M], [0, 1])
+    target = tl.make_block_ptr(out, (rows, columns), (columns, 1), (top, 0), (M, N), order=(1, 0))
+    for _ in range(0, tl.cdiv(columns, N)):
+        x = tl.load(source, boundary_check=(1, 0), padding_option="nan")
+        y = tl.trans(x).to(tl.float32) * 3
+        tl.store(target, y.to(target.dtype.element_ty), boundary_check=(0, 1))
+        source = tl.advance(source, (N, 0))
+        target = tl.advance(target, (0, N))
+
+
+@triton.jit
 def descriptor_kernel(a, out, rows, columns, M: tl.constexpr, N: tl.constexpr):
     source = tl.make_tensor_descriptor(a, [rows, columns], [columns, 1], [M, N])
     target = tl.make_tensor_descriptor(out, [M, N], [N, 1], [M, N])
@@ -349,6 +363,13 @@ def block_pointers():
     return through(block_pointer_kernel)
 
 
+def walk():
+    matrix = torch.randn(11, 23).to(torch.float16)
+    out = torch.zeros_like(matrix)
+    walking_kernel[(3,)](matrix, out, 11, 23, M=4, N=8)
+    return matrix, out
+
+
 def descriptors():
     return through(descriptor_kernel)
 
@@ -406,6 +427,7 @@ def run():
         "dots": dots(),
         "moves": optional(moves),
         "block pointers": optional(block_pointers),
+        "walk": optional(walk),
         "descriptors": optional(descriptors),
         "atomics": [optional(lambda: atomics(dtype)) for dtype in (torch.bfloat16, torch.float16)],
         "exchanges": optional(lambda: exchanges(torch.float32)),

@@ -254,6 +254,28 @@ def idiom_generators():
     return ["device argument", "generator"]
 
 
+def idiom_generated_code_is_for_a_gpu():
+    from torch._inductor.runtime import triton_helpers
+
+    triton_helpers.set_driver_to_gpu()
+    assert not hasattr(triton.runtime.driver.active, "_obj")
+    with raises(AttributeError, "driver.active.unheard_of is not there on the CPU"):
+        _ = triton.runtime.driver.active.unheard_of
+
+
+def idiom_seed_and_offset_for_a_kernel():
+    torch.manual_seed(5)
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    state = generator.get_state()
+    seed, offset = state.view(torch.int64)
+    assert (int(seed), int(offset)) == (5, 0) == (generator.initial_seed(), generator.get_offset())
+    state.view(torch.int64)[1] += 12
+    generator.set_state(state)
+    assert generator.get_state().view(torch.int64).tolist() == [5, 12]
+    torch.manual_seed(5)
+    assert generator.get_offset() == 0
+
+
 def idiom_autocast():
     a = on_device(4, 4)
     with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -432,6 +454,9 @@ def idiom_accelerator_module():
     device = torch.accelerator.current_accelerator()
     assert device.type == "cuda" and torch.ones(2, device=device).is_cuda
     torch.accelerator.synchronize()
+    with torch.get_device_module().device(device):
+        assert torch.get_device_module() is torch.cuda
+    assert torch.get_device_module("cpu") is torch.cpu
 
 
 def idiom_load_to_the_device():

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import importlib.util
 
 import torch
 import torch_npu
@@ -10,6 +11,7 @@ import triton.language as tl
 import triton.language.extra.cann.extension as extension
 from torch import nn
 from triton.language.extra.cann import libdevice
+from triton.language.math import tanh
 from triton.runtime import driver
 
 
@@ -32,6 +34,19 @@ def slices_kernel(x_ptr, o_ptr, N: tl.constexpr, HALF: tl.constexpr):
     for _ in extension.parallel(0, 2):
         total = total + 1
     tl.store(o_ptr + at, libdevice.tanh(x) + total)
+
+
+@triton.jit
+def halves_kernel(x_ptr, o_ptr, n, N: tl.constexpr, SATURATE: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at, mask=at < n, care_padding=True)
+    with extension.scope(core_mode="vector"):
+        y = tanh(x) + tl.tanh(x) + libdevice.relu(x) + tl.zeros((N,), tl.float32)
+    tl.sync_block_set("vector", "cube", 0)
+    tl.sync_block_all("all", 0)
+    if SATURATE:
+        y += tl.cast(x * 1000, tl.int8, overflow_mode="saturate")
+    tl.store(o_ptr + at, y, mask=at < n)
 
 
 @contextlib.contextmanager
@@ -94,6 +109,16 @@ def idiom_cores_by_backend():
     assert NPUUtils().get_aivector_core_num() == 40
 
 
+def idiom_sizes_of_buffers():
+    from tbe.common.platform import get_soc_spec, set_current_compile_soc_info
+
+    set_current_compile_soc_info(torch.npu.get_device_name(torch.npu.current_device()))
+    assert get_soc_spec("UB_SIZE") == 192 * 1024
+    with raises(RuntimeError, "get_soc_spec('L9_SIZE') is not there on the CPU"):
+        get_soc_spec("L9_SIZE")
+    return ["cann", "torch.npu"]
+
+
 def idiom_queries():
     assert torch.npu.is_available() and torch.npu.device_count() == 1
     assert "Ascend910" in torch.npu.get_device_name(0)
@@ -152,8 +177,22 @@ def idiom_language_of_triton_ascend():
     assert tl.extra.cann.extension is extension
 
 
+def idiom_language_takes_halves_and_any_length():
+    x = torch.randn(90, device="npu", dtype=torch.float16)
+    out = torch.empty(90, device="npu")
+    # The interpreter of triton-ascend itself doesn't run this one.
+    saturate = importlib.util.find_spec("triton.backends.ascend") is None
+    halves_kernel[(1,)](x, out, 90, 96, saturate)
+    expected = 2 * x.tanh().float() + x.relu().float()
+    if saturate:
+        expected += (x * 1000).float().trunc().clamp(-128, 127)
+    assert torch.allclose(out, expected, atol=1e-2)
+    with raises(Exception, "tl.sync_block_all between several programs is not there on the CPU"):
+        halves_kernel[(2,)](x, out, 90, 96, saturate)
+
+
 def idiom_unknown_names_say_what_this_is():
-    for module, name in ((torch_npu, "npu_rms_norm"), (torch.npu, "Graph"), (extension, "sort")):
+    for module, name in ((torch_npu, "npu_rms_norm"), (torch.npu, "Graph"), (extension, "fixpipe")):
         assert not hasattr(module, name)
         with raises(AttributeError, f"{name} is not there on the CPU"):
             getattr(module, name)
