@@ -8,13 +8,12 @@ as before. No verdict changes by any of this.
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify.own_cache import own_cache
+from pytest_tritonverify.own_cache import discard, keep, own_cache
 from pytest_tritonverify.results.records import NOT_RUN, TIMEOUT
 from pytest_tritonverify.results.result_file import CHECKS
 
@@ -176,8 +175,7 @@ class CacheTrial:
                     runs = replace(runs, first_again=run(None))
         finally:
             kept = runs.differ or self._settings.keep_cache
-            if not kept:
-                shutil.rmtree(folder, ignore_errors=True)
+            (keep if kept else discard)(folder)
         code = conclude(runs) if isolated else "not_isolated"
         return {
             "code": code,

@@ -332,7 +332,7 @@ class CaseExamination:
         from pytest_tritonverify.execution import tensors
 
         assert answer is not None  # noqa: S101 - there is a golden only where there was an answer
-        return tensors.unpack(answer.message["result"], answer.fd)
+        return tensors.unpack(answer.message["result"], answer.fd, bounded=True)
 
     def _asked(self, process: Process, request: Message, fd: int | None = None) -> Answer:
         process.post(request, fd)

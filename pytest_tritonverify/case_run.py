@@ -131,6 +131,7 @@ class CaseRun:
             further: it is not the set that the verdict is about in the first place.
         """
         reference, candidate = self._judge.reference, self._judge.candidate
+        begun = time.monotonic()
         attempts = configurations.attempts(
             lambda selection: self._run(candidate, inputs, selection), self._judge.settings.autotune
         )
@@ -139,8 +140,13 @@ class CaseRun:
         repeats = self._repeated(inputs, attempts[0]) if stressed else None
         # Not before: while the implementation can still change its answer there is no golden
         # for it to find, in whichever process or file it may look.
+        asked = time.monotonic()
         reference.post({"op": "golden", "case": inputs.message["case"]}, inputs.fd)
-        golden = self._take(reference.result(self._deadline, self._budget))
+        try:
+            golden = self._take(reference.result(self._deadline, self._budget))
+        except Failure as failure:
+            failure.apportion(asked - begun, self._deadline - self._started)
+            raise
         self._note_golden(golden.message)
         if self._judge.settings.strict or self._wants_finer:
             self._precise = precise_golden.ask(

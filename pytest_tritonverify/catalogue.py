@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import __version__
+from pytest_tritonverify import __version__, plain_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,9 @@ class Catalogue:
             return None
         try:
             entry = json.loads((self._folder / self._key(pair)).read_text("utf-8"))
-            valid = all(_digest(Path(p)) == digest for p, digest in entry["files"].items())
+            valid = all(
+                plain_files.digest(Path(p)) == digest for p, digest in entry["files"].items()
+            )
             listing = _listing(entry) if valid else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -104,7 +106,7 @@ class Catalogue:
             _version("triton"),
             self._device,
             str(pair.task),
-            _digest(pair.task) or "",
+            plain_files.digest(pair.task) or "",
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".json"
 
@@ -126,13 +128,6 @@ def _listing(answer: dict[str, Any]) -> Listing:
         error=answer.get("error"),
         looked_for=tuple(answer.get("looked_for", ())),
     )
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
 
 
 def _version(package: str) -> str:

@@ -65,13 +65,16 @@ class Parcel:
             raise WireError("there is no result in it")
         return cls(answer.message["result"], answer.fd)
 
-    def open(self) -> Any:
+    def open(self, *, bounded: bool = False) -> Any:
         """Map the tree privately.
+
+        Args:
+            bounded: refuse what takes long to look at, though it takes few bytes.
 
         Raises:
             wire.WireError: an untrusted sender described something that isn't there.
         """
-        return tensors.unpack(self.spec, self.fd)
+        return tensors.unpack(self.spec, self.fd, bounded=bounded)
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ def compare(
         wire.WireError: the implementation's process sent something that is no result.
     """
     call = case.open()
-    own, got = golden.open(), _result(actual.open())
+    own, got = golden.open(), _result(actual.open(bounded=True))
     expected, refined = (own, False)
     if finer is not None:
         expected, refined = finer_golden.refined(own, finer.golden.open())

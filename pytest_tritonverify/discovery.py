@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import plain_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -236,7 +238,7 @@ def class_line(path: Path, name: str) -> int | None:
         with warnings.catch_warnings():
             # Of the user's code; they would stand in pytest's summary without a file name.
             warnings.simplefilter("ignore")
-            tree = ast.parse(path.read_bytes())
+            tree = ast.parse(plain_files.read(path))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     lines: list[int] = []

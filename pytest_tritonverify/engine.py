@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify import ascend, detection
+from pytest_tritonverify import own_cache as own_cache_of_run
 from pytest_tritonverify.catalogue import Catalogue
 from pytest_tritonverify.execution.devices import DEVICES, Device
 from pytest_tritonverify.execution.host import Host, HostConfig, HostError
 from pytest_tritonverify.judge import PairJudge
 from pytest_tritonverify.own_cache import VARIABLE as CACHE_VARIABLE
-from pytest_tritonverify.own_cache import own_cache as own_cache_folder
 from pytest_tritonverify.pair_processes import PairProcesses
 from pytest_tritonverify.settings import cores
 from pytest_tritonverify.supervision import VERIFIER, Failure, Process
@@ -65,7 +64,9 @@ class Engine:
         self._removes_cache = own_cache is None
         self.own_cache = own_cache
         if settings.fresh_cache and own_cache is None:
-            self.own_cache = own_cache_folder()
+            self.own_cache = own_cache_of_run.own_cache()
+            if settings.keep_cache:
+                own_cache_of_run.keep(self.own_cache)
         self._judges: dict[Path, PairJudge] = {}
         # Those whose processes may be running, the last one used at the end.
         self._awake: dict[Path, PairJudge] = {}
@@ -340,7 +341,7 @@ class Engine:
 
     def _remove_own_cache(self) -> None:
         if self.own_cache and self._removes_cache and not self._settings.keep_cache:
-            shutil.rmtree(self.own_cache, ignore_errors=True)
+            own_cache_of_run.discard(self.own_cache)
 
     @property
     def kept_cache(self) -> str | None:

@@ -23,7 +23,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
 
-from pytest_tritonverify import own_cache
+from pytest_tritonverify import own_cache, plain_files
 
 _KEY_MODULES = ("triton.runtime.cache", "triton.compiler.compiler")
 """Where `triton_key` is, in newer tritons and in older ones (triton-ascend 3.2 included)."""
@@ -82,14 +82,7 @@ def sources(paths_by_role: Mapping[str, Path]) -> dict[str, str | None]:
     Returns:
         Hex digests in the same order; None for a file that isn't there or can't be read.
     """
-    return {role: _file_digest(path) for role, path in paths_by_role.items()}
-
-
-def _file_digest(path: Path) -> str | None:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
+    return {role: plain_files.digest(path) for role, path in paths_by_role.items()}
 
 
 @contextmanager

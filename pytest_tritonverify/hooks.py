@@ -11,10 +11,11 @@ from pytest_tritonverify import discovery, terminal
 from pytest_tritonverify.html_report import run_page
 from pytest_tritonverify.nodes import CaseItem, CheckItem, VerifyFile, VerifyItem
 from pytest_tritonverify.results.claim import ClaimedError
-from pytest_tritonverify.signals import Termination
+from pytest_tritonverify.signals import Ending, Termination
 from pytest_tritonverify.stash import WORKER_KEY
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Generator, Iterable
     from pathlib import Path
 
@@ -32,26 +33,43 @@ class ActiveHooks:
         self._session = session
         self._judging = False
         self._termination: Termination | None = None
+        self._ending = Ending()
         self._page_problem: str | None = None
 
     # The run
 
     def pytest_sessionstart(self) -> None:
-        """End in good order on SIGTERM; a worker of pytest-xdist is ended by its controller."""
+        """End in good order on SIGTERM and SIGHUP; workers of xdist end by their controller."""
         if not hasattr(self._config, "workerinput"):
             self._termination = Termination(self._end_by_signal)
 
     @staticmethod
-    def _end_by_signal() -> None:
-        pytest.exit("the run was ended by SIGTERM", returncode=pytest.ExitCode.INTERRUPTED)
+    def _end_by_signal(number: signal.Signals) -> None:
+        text = f"the run was ended by {number.name}"
+        pytest.exit(text, returncode=pytest.ExitCode.INTERRUPTED)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Let nothing keep the results from being written: the run is ending already."""
+        self._ending.begin()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> None:
         """Begin nothing once the run was to end, though an exception went astray."""
-        if self._termination is not None and self._termination.asked:
-            self._end_by_signal()
+        self._end_if_asked()
+
+    def _end_if_asked(self) -> None:
+        if self._termination is not None and self._termination.asked is not None:
+            self._end_by_signal(self._termination.asked)
 
     # Collection
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, Any, Any]:
+        """End where the exception of the signal has become an error of the collector."""
+        report = yield
+        self._end_if_asked()
+        return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(
@@ -214,9 +232,12 @@ class ActiveHooks:
     ) -> Generator[None, None, None]:
         """End all processes and write the results, before other reports ask for them."""
         interrupted = int(exitstatus) == pytest.ExitCode.INTERRUPTED
-        self._session.close(interrupted=interrupted)
-        if self._judging:
-            self._page_problem = run_page.write(self._session)
+        try:
+            self._session.close(interrupted=interrupted)
+            if self._judging:
+                self._page_problem = run_page.write(self._session)
+        finally:
+            self._ending.end()
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput[WORKER_KEY] = self._session.clocks
         if self._termination is not None:

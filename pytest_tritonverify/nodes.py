@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from pytest_tritonverify import discovery, display, execution_check, screening, terminal
 from pytest_tritonverify.execution import task_faults
 from pytest_tritonverify.results.ledger import LOAD_ITEM
-from pytest_tritonverify.results.records import SKIPPED
+from pytest_tritonverify.results.records import SKIPPED, CaseRecord
 from pytest_tritonverify.results.result_file import CHECKS, COMPILE, HIDDEN_STATE
 from pytest_tritonverify.stash import session_key
 from pytest_tritonverify.supervision import REFERENCE
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_tritonverify.catalogue import CaseEntry, Listing
     from pytest_tritonverify.discovery import Pair
-    from pytest_tritonverify.results.records import CaseRecord, CheckRecord
+    from pytest_tritonverify.results.records import CheckRecord
     from pytest_tritonverify.session import VerifySession
 
 
@@ -240,14 +241,26 @@ class CaseItem(VerifyItem):
         Raises:
             CaseFailure: it failed. In-process runs raise the user's own exception instead.
         """
-        session = self.parent.verify_session
-        self.record = session.run_case(self.pair, self.case_idx, self.parent.entries, self.timeout)
+        session, entries = self.parent.verify_session, self.parent.entries
+        try:
+            self.record = session.run_case(self.pair, self.case_idx, entries, self.timeout)
+        except Exception as error:
+            if not isinstance(error, pytest.exit.Exception):
+                self._lose(error)
+            raise
         self.payload = self._account(record=self.record.to_json())
         self._publish(self.record)
         if not self.record.passed:
             cause = session.engine.last_cause(self.pair)
             # Nothing that user code raises may end or skip the item in its own way.
             raise cause if isinstance(cause, Exception) else CaseFailure(self.record.error_msg)
+
+    def _lose(self, error: Exception) -> None:
+        """Put on record that the verifier itself has failed; pytest shows its traceback."""
+        told = f"the verifier itself failed: {type(error).__name__}: {error}"
+        entry = self.entry
+        lost = CaseRecord.not_run(self.case_idx, entry.name, entry.input_desc, told)
+        self.payload = self._account(record=lost.to_json())
 
     def _publish(self, record: CaseRecord) -> None:
         """Give other reports what people and dashboards look for."""
@@ -267,7 +280,9 @@ class CaseItem(VerifyItem):
         self._report_sections[:] = []
         # The failure text of a process that died holds its output already.
         if record.output.strip() and "Last output" not in (record.error_msg or ""):
-            self.add_report_section("call", "implementation output", record.output)
+            # Not as it stands: what reads a log, as CI does, may take a line for a command.
+            quoted = textwrap.indent(record.output, "| ", lambda _: True)
+            self.add_report_section("call", "implementation output", quoted)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the record; anything else is a fault of the plugin and keeps its traceback."""

@@ -45,7 +45,8 @@ def digests(result: Message, fd: int | None) -> dict[str, str]:
     if fd is not None:
         wire.require_sealed(fd)
     try:
-        return {path: _digest(tensor) for path, tensor in _leaves(tensors.unpack(result, fd))}
+        tree = tensors.unpack(result, fd, bounded=True)
+        return {path: _digest(tensor) for path, tensor in _leaves(tree)}
     except RuntimeError as error:  # of a dtype that torch can't copy
         raise wire.WireError(f"the bits of a tensor can't be read: {error}") from None
 
@@ -64,7 +65,7 @@ def differences(
         the largest absolute difference of finite numbers, `max_abs_diff`; None where there is none,
         as between tensors of different shape.
     """
-    ours, theirs = (dict(_leaves(tensors.unpack(*one))) for one in (first, other))
+    ours, theirs = (dict(_leaves(tensors.unpack(*one, bounded=True))) for one in (first, other))
     found = []
     for path in dict.fromkeys((*ours, *theirs)):
         mine, its = ours.get(path), theirs.get(path)

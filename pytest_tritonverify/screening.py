@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.results.records import (
     FAILED,
     FALLBACK,
@@ -62,7 +63,7 @@ class Screening:
         settings = self._settings
         try:
             report = check_source(
-                pair.implementation.read_bytes(),
+                plain_files.read(pair.implementation),
                 filename=pair.implementation.name,
                 non_compute=settings.non_compute,
                 reference=_bytes_of(pair.task),
@@ -103,6 +104,6 @@ class Screening:
 
 def _bytes_of(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return plain_files.read(path)
     except OSError:
         return None

@@ -274,14 +274,16 @@ class VerifySession:
                 self._try_empty_caches()
         finally:
             with signals.held_back():
-                self.engine.close()
-                if self.compilations is not None:
-                    self.compilations.close()
-                if self.benchmarks is not None:
-                    self.clocks = self.benchmarks.release_clocks()
-                    self.benchmarks.take_clocks(self.clocks)
-                self._finish(interrupted=interrupted)
-                self._claims.give_back()
+                try:
+                    self.engine.close()
+                    if self.compilations is not None:
+                        self.compilations.close()
+                    if self.benchmarks is not None:
+                        self.clocks = self.benchmarks.release_clocks()
+                        self.benchmarks.take_clocks(self.clocks)
+                finally:
+                    self._finish(interrupted=interrupted)
+                    self._claims.give_back()
 
     def _try_empty_caches(self) -> None:
         """Run pairs with accuracy failures again, where the user wants to know whose they are."""

@@ -69,6 +69,21 @@ class Failure(Exception):  # noqa: N818 - it becomes a record, it is no error of
         """Whether nothing is to be learned from running the reference on the same inputs."""
         return self.error_type == TIMEOUT or self.phase in _LOADING
 
+    def apportion(self, taken: float, allowed: float) -> None:
+        """Lay a reference's timeout at the door of an implementation that left it too little time.
+
+        Args:
+            taken: seconds that went by with the implementation and its answer.
+            allowed: seconds that there were for both.
+        """
+        if self.error_type != TIMEOUT or taken < allowed / 2:
+            return
+        self.side, self.file, self.line = IMPLEMENTATION, None, None
+        self.message += (
+            f"\nBefore that, the implementation and reading its answer took {taken:.1f} s, which "
+            "left the reference too little."
+        )
+
 
 class Process:
     """A worker that is started when it is needed and started again after it was lost.
@@ -98,6 +113,9 @@ class Process:
         """
         if self._broken is not None:
             raise self._broken
+        if getattr(self._worker, "orphaned", False):
+            # Whoever ended the server was told so; the next case is not to pay for it.
+            self.close()
         if self._worker is None:
             try:
                 self._worker = self._spawn()
@@ -243,9 +261,9 @@ def _checked(error: object) -> dict[str, Any]:
 
     line = given.get("line")
     return {
-        "type": text("type", 200) or "UnknownError",
+        "type": errors.one_line(text("type"), 200) or "UnknownError",
         "message": text("message"),
-        "phase": text("phase", 40),
+        "phase": errors.one_line(text("phase"), 40),
         "traceback": text("traceback"),
         "file": text("file", 4096) or None,
         "line": line if type(line) is int and 0 < line < 1 << 31 else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.benchmark import aggregate, gpu_reference, perf_file
 from pytest_tritonverify.benchmark.measurement import FAILED, CaseMeasurement
 from pytest_tritonverify.results import names, result_file
@@ -200,7 +201,7 @@ class PerfLedger:
                         name=name,
                     )
                     account.content = None
-            untouched = account.written == result_file.digest(account.path)
+            untouched = account.written == plain_files.digest(account.path)
             if account.written is not None and not untouched:
                 account.problem = (
                     f"{account.path.name} was changed by another process while the run lasted; it "

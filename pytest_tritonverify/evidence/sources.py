@@ -9,6 +9,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.evidence import codes
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _OPTIMISATIONS = (-1, 0, 1, 2)
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return plain_files.read(path)
     except OSError:
         return b""
 

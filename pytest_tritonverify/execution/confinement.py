@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import landlock
+from pytest_tritonverify.execution import landlock, seccomp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +32,8 @@ _INSTALLATION = (
     str(Path(__file__).parents[1]),
     *(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")),
 )
+# Through which other processes can be made the first to go, frozen or ended.
+_SYSTEM = ("/proc", "/sys")
 # Where compilers and runtimes keep what they make, below the user's home.
 _CACHES = (".triton", ".cache", ".nv", "ascend")
 _CACHE_VARIABLES = ("TRITON_CACHE_DIR", "TRITON_HOME", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
@@ -88,16 +90,17 @@ class Confinement:
                 resource.setrlimit(kind, (lowest, lowest))
         if self.files:
             landlock.restrict(self.grants())
+            seccomp.forbid_limits_of_others()
 
     def grants(self) -> dict[str, int]:
         """Return what is left of the file system, as rights by path."""
         unreadable = {*_forms_of(Path(self.task)), *self.unreadable}
-        unwritable = {*self.unwritable, *_INSTALLATION, str(Path(self.task).parent)}
+        unwritable = {*self.unwritable, *_INSTALLATION, *_SYSTEM, str(Path(self.task).parent)}
         granted = dict.fromkeys(_outside(unreadable), landlock.READ)
         folders = [path for path, is_folder in _walk_outside(unwritable) if is_folder]
         for path in folders:
             granted[path] = granted.get(path, 0) | landlock.WRITE
-        for path in (str(Path.cwd()), *_caches()):
+        for path in (str(Path.cwd()), f"/proc/{os.getpid()}", *_caches()):
             granted[path] = landlock.READ | landlock.WRITE
         return granted
 

@@ -20,6 +20,18 @@ _KEPT_LINES = 20
 _MAX_CAUSES = 8
 # Faults of a task's form have a place of their own; the module imports what this one must not.
 _OF_TASKS = "pytest_tritonverify.execution.task"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+# What moves a terminal's cursor, wipes what it shows, or turns the order of characters round: the
+# control characters but for tab and new line, and those of text in two directions.
+_CONTROLS = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - two digits
+    for code in (
+        *(n for n in range(0x20) if chr(n) not in "\t\n"),
+        *range(0x7F, 0xA0),
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+    )
+}
 
 
 def clip(text: str, limit: int) -> str:
@@ -61,9 +73,18 @@ def without_own_frames(output: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace what UTF-8 can't hold (lone surrogates of undecodable bytes)."""
+    """Replace what UTF-8 can't hold (lone surrogates) and what would command a terminal."""
     # Not the text's own method: a subclass may bring another one.
-    return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
+    plain = str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
+    if plain.isprintable():
+        return plain
+    lines = _COLOURS.sub("", plain).replace("\r\n", "\n").replace("\r", "\n")
+    return lines.translate(_CONTROLS)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return a printable text of at most `limit` characters without its line breaks."""
+    return clip(printable(text).replace("\n", "\\n"), limit).replace("\n", " ")
 
 
 def message_of(error: BaseException) -> str:
@@ -79,7 +100,7 @@ def type_name(error: BaseException) -> str:
     """Return the exception's class name as plain text."""
     # Not by attribute: a metaclass may answer for it.
     name = type.__dict__["__name__"].__get__(type(error))
-    return clip(printable(str(name)), 200)
+    return one_line(str(name), 200)
 
 
 def describe(error: BaseException, phase: str, user_files: Collection[str]) -> dict[str, Any]:
@@ -106,7 +127,7 @@ def describe(error: BaseException, phase: str, user_files: Collection[str]) -> d
 def _details(error: BaseException, user_files: Collection[str]) -> dict[str, Any]:
     file, line = _location(error, user_files)
     code = printable(linecache.getline(file, line)) if file and line else ""
-    message = message_of(error)
+    message = "\n".join([message_of(error), *_notes(error)])
     related = [("holding", member) for member in _members(error)]
     related += [("caused by", link) for link in _causes(error, implicit=True)]
     for word, other in related:
@@ -120,6 +141,15 @@ def _details(error: BaseException, user_files: Collection[str]) -> dict[str, Any
         "line": line,
         "code": clip(code.strip(), _LINE_LIMIT),
     }
+
+
+def _notes(error: BaseException) -> list[str]:
+    """Return what was added to an exception on its way, as Python's traceback shows it."""
+    notes = getattr(error, "__notes__", ())
+    if not isinstance(notes, list):
+        return []
+    texts = [note for note in notes[:_MAX_CAUSES] if isinstance(note, str)]
+    return [clip(printable(text), _MESSAGE_LIMIT) for text in texts]
 
 
 def _causes(error: BaseException, *, implicit: bool) -> Iterator[BaseException]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -237,6 +236,15 @@ class Host:
             self._sort(message)
         return self._exits[pid]
 
+    def knows(self, pid: int) -> bool:
+        """Say whether the server that started a worker is still there, so far as is known."""
+        try:
+            while pid in self._workers and (message := self._next_message(0.0)) is not None:
+                self._sort(message)
+        except HostError:
+            return False
+        return pid in self._workers
+
     def reason(self, pid: int) -> str | None:
         """Return why the server has ended a worker by itself; None where it has not."""
         return self._reasons.get(pid)
@@ -311,7 +319,7 @@ class Host:
             self._process.wait()
         self._process = None
         # The warden does this too, unless it was killed.
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        scratch.remove(self.scratch)
         os.close(self._scratch_held)
 
 

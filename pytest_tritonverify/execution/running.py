@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # torch says this where a forward differentiates inside itself and gradients are switched off.
 NEEDS_AUTOGRAD = "does not require grad"
+# How packing names what stands below these keys of a result.
+_OUTPUTS, _CHANGED = "['outputs']", "['changed']"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def run_case(side: Side, case: Message, fd: int | None) -> tuple[dict[str, Any],
     pristine = _call(side, tensors.unpack(case["call"], fd))
     changed = changed_inputs(pristine, call)
     views = _views(call, changed, outputs)
-    packed = tensors.pack({"outputs": outputs, "changed": changed}, keep_layout=False)
+    packed = pack_result(outputs, changed)
     del call, outputs, changed
     gc.collect()
     side.place.release()
@@ -143,6 +145,21 @@ def _identity(tensor: torch.Tensor) -> int | None:
     return int(storage._cdata)
 
 
+def pack_result(outputs: object, changed: dict[str, torch.Tensor]) -> tensors.Packed:
+    """Pack what a forward returned, and the inputs that it changed.
+
+    Raises:
+        tensors.UnsupportedValueError: a value has no plain form; the message says where it is.
+    """
+    try:
+        return tensors.pack({"outputs": outputs, "changed": changed}, keep_layout=False)
+    except tensors.UnsupportedValueError as error:
+        text = str(error)
+        if text.startswith(_OUTPUTS):
+            text = "output" + text[len(_OUTPUTS) :]
+        raise tensors.UnsupportedValueError(text.removeprefix(_CHANGED)) from None
+
+
 def pack_case(call: Arguments, init: Arguments) -> tuple[dict[str, Any], int]:
     """Pack the inputs and the constructor arguments of one case into one memory file.
 
@@ -178,19 +195,25 @@ def _arguments(tree: dict[str, Any]) -> Arguments:
     return Arguments(tuple(tree["args"]), dict(tree["kwargs"]))
 
 
-def tensor_leaves(value: object, path: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors in nested inputs with the path at which each stands."""
+def tensor_leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors in nested inputs with the path at which each stands.
+
+    Raises:
+        tensors.UnsupportedValueError: a container holds itself, or as good as that.
+    """
+    if depth > tensors.MAX_DEPTH:
+        raise tensors.too_deep(path)
     if isinstance(value, torch.Tensor):
         yield path, value
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from tensor_leaves(item, f"{path}[{index}]")
+            yield from tensor_leaves(item, f"{path}[{index}]", depth + 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from tensor_leaves(item, f"{path}[{key!r}]")
+            yield from tensor_leaves(item, tensors.member(path, key), depth + 1)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from tensor_leaves(getattr(value, field.name), f"{path}.{field.name}")
+            yield from tensor_leaves(getattr(value, field.name), f"{path}.{field.name}", depth + 1)
 
 
 def changed_inputs(before: Arguments, after: Arguments) -> dict[str, torch.Tensor]:
@@ -232,7 +255,7 @@ def _values_as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     # Not by a view of another dtype: torch refuses it for some strides of a single element.
     plain = tensor.resolve_conj().resolve_neg().contiguous()
     size = plain.element_size()
-    flat = torch.empty(0, dtype=torch.uint8)
+    flat = torch.empty(0, dtype=torch.uint8, device="cpu")
     return flat.set_(
         plain.untyped_storage(), plain.storage_offset() * size, (plain.numel() * size,), (1,)
     )

@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -25,7 +24,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify.execution import processes
+from pytest_tritonverify.execution import processes, scratch
 from pytest_tritonverify.execution.spares import Spares, command, worker_command
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def _watch(config: ServerConfig, server: int) -> None:
             orphaned = judge in ready
     processes.kill_all_descendants()
     for folder in (config.scratch, *(config.disposable if orphaned else ())):
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove(folder)
     os._exit(0)
 
 
@@ -272,6 +271,9 @@ class _Server:
                 break
             if pid == 0:
                 break
+            if os.WIFSTOPPED(status):
+                # A process that lets itself be traced tells each time that it stops.
+                continue
             self.spares.ended(pid)
             if pid in self.workers:
                 self.workers.discard(pid)
@@ -282,7 +284,7 @@ class _Server:
         for pid, status in ended:
             reason = self.reasons.pop(pid, None)
             self._say({"event": "exit", "pid": pid, "status": status, "reason": reason})
-            shutil.rmtree(self._folder_of(pid), ignore_errors=True)
+            scratch.remove(self._folder_of(pid))
 
     def _folder_of(self, worker: int) -> str:
         """Return the folder that a worker starts in and may fill."""

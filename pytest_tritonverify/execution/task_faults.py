@@ -6,6 +6,8 @@ import ast
 import inspect
 from typing import TYPE_CHECKING
 
+from pytest_tritonverify import plain_files
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -23,7 +25,7 @@ _FORMS = {GROUPS: GROUPS_FORM, INPUTS: _INPUTS_FORM, INIT_INPUTS: _INIT_FORM}
 def line_of(path: Path, name: str) -> int | None:
     """Return the line, from 1, of the last definition or assignment of a module's name, or None."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(plain_files.read(path))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     lines = []

@@ -17,6 +17,8 @@ from pytest_tritonverify.execution import wire
 from pytest_tritonverify.execution.unpacking import (
     ALIGNMENT,
     MAX_DEPTH,
+    MOST_BITS,
+    MOST_VALUES,
     Node,
     require_modest,
     storage_bytes,
@@ -24,16 +26,21 @@ from pytest_tritonverify.execution.unpacking import (
 )
 
 __all__ = [
+    "MAX_DEPTH",
+    "MOST_VALUES",
     "Node",
     "Packed",
     "UnsupportedValueError",
+    "member",
     "pack",
     "require_modest",
     "storage_bytes",
+    "too_deep",
     "unpack",
 ]
 
 _WRITE_CHUNK = 1 << 30
+_LONGEST_NAME = 60
 
 
 class UnsupportedValueError(TypeError):
@@ -55,6 +62,24 @@ class Packed:
     def close(self) -> None:
         """Close the memory file."""
         os.close(self.fd)
+
+
+def too_deep(path: str) -> UnsupportedValueError:
+    """Return what to raise for a value that is nested too deeply."""
+    # Its path is as long as it is deep.
+    name = path if len(path) <= _LONGEST_NAME else f"{path[:_LONGEST_NAME]}..."
+    return UnsupportedValueError(
+        f"{name or 'the value'} is nested too deeply: more than {MAX_DEPTH} containers are in each "
+        "other, or one holds itself"
+    )
+
+
+def member(path: str, key: object) -> str:
+    """Return the path of what stands below a key."""
+    try:
+        return f"{path}[{key!r}]"
+    except ValueError:  # Python writes no integer of thousands of digits
+        return f"{path}[a {type(key).__name__}]"
 
 
 def pack(tree: object, *, keep_layout: bool) -> Packed:
@@ -85,15 +110,25 @@ class _Writer:
         self.keep_layout = keep_layout
         self.segments: list[list[int]] = []
         self._known: dict[int, int] = {}
+        self._values = 0
         # Storages are told apart by address, so they must outlive the walk.
         self._alive: list[object] = []
         self._end = 0
 
     def node(self, value: object, path: str, depth: int) -> Node:
         if depth > MAX_DEPTH:
-            raise UnsupportedValueError(f"{path or 'the value'} is nested too deeply")
+            raise too_deep(path)
+        self._values += 1
+        if not self.keep_layout and self._values > MOST_VALUES:
+            raise UnsupportedValueError(
+                f"the result holds more than {MOST_VALUES} values; hand over long lists as tensors"
+            )
         if isinstance(value, torch.Tensor):
             return self._tensor(value, path)
+        if isinstance(value, int) and not self.keep_layout and value.bit_length() > MOST_BITS:
+            raise UnsupportedValueError(
+                f"{path or 'the value'} is an integer of more than {MOST_BITS} bits"
+            )
         plain = _plain(value)
         if plain is not None:
             return plain
@@ -105,8 +140,8 @@ class _Writer:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return {
                 "k": "namedtuple",
-                "name": type(value).__name__,
-                "fields": list(value._fields),
+                "name": str(type(value).__name__),
+                "fields": [str(name) for name in value._fields],
                 "v": [self.node(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)],
             }
         if isinstance(value, (list, tuple, set, frozenset)):
@@ -128,7 +163,7 @@ class _Writer:
                 "v": [
                     [
                         self.node(k, f"{path} key", depth + 1),
-                        self.node(v, f"{path}[{k!r}]", depth + 1),
+                        self.node(v, member(path, k), depth + 1),
                     ]
                     for k, v in value.items()
                 ],
@@ -137,9 +172,9 @@ class _Writer:
             names = [f.name for f in dataclasses.fields(value)]
             return {
                 "k": "dataclass",
-                "name": type(value).__name__,
+                "name": str(type(value).__name__),
                 "fields": names,
-                "frozen": type(value).__dataclass_params__.frozen,  # type: ignore[attr-defined]
+                "frozen": bool(type(value).__dataclass_params__.frozen),  # type: ignore[attr-defined]
                 "v": [self.node(getattr(value, n), f"{path}.{n}", depth + 1) for n in names],
             }
         array = _as_array(value)
@@ -215,7 +250,22 @@ def _plain_tensor(tensor: torch.Tensor, path: str) -> torch.Tensor:
         )
     if tensor.layout is not torch.strided:
         return tensor.to_dense()
+    held, needed = tensor.untyped_storage().nbytes(), _reach(tensor)
+    if held < needed:
+        raise UnsupportedValueError(
+            f"{name} is a tensor whose memory was given back: it takes {needed} bytes, and its "
+            f"storage has {held}"
+        )
     return tensor
+
+
+def _reach(tensor: torch.Tensor) -> int:
+    """Return how many bytes of its storage a tensor needs."""
+    if not tensor.numel():
+        return 0
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((n - 1) * step for n, step in steps)
+    return int(last + 1) * tensor.element_size()
 
 
 def _plain(value: object) -> Node | None:  # noqa: C901, PLR0911, PLR0912 - one case a type
@@ -233,7 +283,8 @@ def _plain(value: object) -> Node | None:  # noqa: C901, PLR0911, PLR0912 - one 
     if isinstance(value, float):
         return {"k": "float", "v": float(value).hex()}
     if isinstance(value, complex):
-        return {"k": "complex", "v": [value.real.hex(), value.imag.hex()]}
+        plain = complex(value)
+        return {"k": "complex", "v": [plain.real.hex(), plain.imag.hex()]}
     if isinstance(value, str):
         return {"k": "str", "v": str(value)}
     if isinstance(value, (bytes, bytearray)):

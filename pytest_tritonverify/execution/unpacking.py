@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 64
 MAX_DEPTH = 64
+MOST_VALUES = 100_000
+"""Of one result. The judge looks at each of them, and so many are no tensors."""
+# Of one result, too: whoever forges it can choose keys that are all alike to a hash table, which
+# then takes the square of the time, and every record becomes a class.
+_MOST_KEYS = 4096
+_MOST_RECORDS = 1000
+_MOST_FIELDS = 256
+MOST_BITS = 1 << 13
+"""Of an integer in a result. Python refuses to write longer ones in decimal."""
 _MAX_DIMS = 64
 
 _MAX_REASON = 500
@@ -61,6 +70,8 @@ def unpack(
     fd: int | None,
     device: str = "cpu",
     move: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    *,
+    bounded: bool = False,
 ) -> Any:
     """Rebuild a packed tree on a private copy of its memory.
 
@@ -70,6 +81,7 @@ def unpack(
         device: where the tensors are put; aliasing and strides are kept there too.
         move: puts a contiguous tensor of the CPU there, at the place that it chooses; it may raise
             NotImplementedError for rare types. Default: torch's own way.
+        bounded: refuse what takes long to rebuild and to look at, though it takes few bytes.
 
     Raises:
         wire.WireError: the description is wrong or doesn't fit the memory file.
@@ -78,7 +90,8 @@ def unpack(
         with warnings.catch_warnings():
             # Torch warns of experimental dtypes, which a user's filters may turn into errors.
             warnings.simplefilter("ignore")
-            reader = _Reader(spec["segments"], fd, device, move)
+            budget = _Budget() if bounded else None
+            reader = _Reader(spec["segments"], fd, device, move, budget)
             return reader.value(spec["tree"], 0)
     except (wire.WireError, *_WRONG) as error:
         reason = str(error) if isinstance(error, wire.WireError) else repr(error)
@@ -96,6 +109,38 @@ def storage_bytes(storage: torch.UntypedStorage) -> torch.Tensor:
     return flat.cpu()
 
 
+@dataclasses.dataclass
+class _Budget:
+    """What a description may still ask for."""
+
+    values: int = MOST_VALUES
+    records: int = _MOST_RECORDS
+
+    def charge(self, node: Node) -> None:
+        """Take off what one value costs.
+
+        Raises:
+            wire.WireError: that is more than is left.
+        """
+        self.values -= 1
+        kind = node["k"]
+        crowded = False
+        if kind in ("dataclass", "namedtuple"):
+            self.records -= 1
+            crowded = len(node["fields"]) > _MOST_FIELDS
+        elif kind in ("dict", "set", "frozenset"):
+            keys = node["v"] if kind != "dict" else [pair[0] for pair in node["v"]]
+            # How text is hashed is another secret in every process.
+            crowded = sum(key["k"] != "str" for key in keys) > _MOST_KEYS
+        elif kind == "int":
+            crowded = len(node["v"]) > MOST_BITS // 4 + len("-0x")
+        if self.values < 0 or self.records < 0 or crowded:
+            raise wire.WireError(
+                f"more than {MOST_VALUES} values, {_MOST_KEYS} numbers as keys, {_MOST_RECORDS} "
+                f"records, or {MOST_BITS} bits of an integer"
+            )
+
+
 class _Reader:
     def __init__(
         self,
@@ -103,8 +148,10 @@ class _Reader:
         fd: int | None,
         device: str,
         move: Callable[[torch.Tensor], torch.Tensor] | None,
+        budget: _Budget | None,
     ) -> None:
         self._device = device
+        self._budget = budget
         self._move = move or (lambda tensor: tensor.to(device))
         self._storages: list[torch.UntypedStorage] = []
         # By segment: the first tensor that was put on the device, which shows all of its storage.
@@ -125,12 +172,14 @@ class _Reader:
                     part = torch.cat((part[turned[0] :], part[: turned[0]]))
                 storage = part.untyped_storage()
             else:
-                storage = torch.empty(0, dtype=torch.uint8).untyped_storage()
+                storage = torch.empty(0, dtype=torch.uint8, device="cpu").untyped_storage()
             self._storages.append(storage)
 
     def value(self, node: Node, depth: int) -> Any:  # noqa: PLR0911 - one case a kind
         if depth > MAX_DEPTH:
             raise wire.WireError("a description of values is nested too deeply")
+        if self._budget is not None:
+            self._budget.charge(node)
         kind = node["k"]
         if kind == "tensor":
             return self._tensor(node)
@@ -170,7 +219,7 @@ class _Reader:
         stride = [natural(n) for n in node["stride"]]
         if len(shape) != len(stride) or len(shape) > _MAX_DIMS:
             raise wire.WireError(f"shape {shape} and strides {stride} don't belong together")
-        tensor = torch.empty(0, dtype=dtype)
+        tensor = torch.empty(0, dtype=dtype, device="cpu")
         last = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
         if 0 not in shape and (last + 1) * tensor.element_size() > storage.nbytes():
             raise wire.WireError(
@@ -205,7 +254,8 @@ class _Reader:
         count, left = divmod(storage.nbytes(), tensor.element_size())
         if not left:
             whole = tensor.is_contiguous() and tensor.numel() == count
-            flat = tensor if whole else torch.empty(0, dtype=tensor.dtype).set_(storage)
+            bare = torch.empty(0, dtype=tensor.dtype, device="cpu")
+            flat = tensor if whole else bare.set_(storage)
             if flat.dtype == torch.bool:
                 # Its copies are 0 and 1, whatever the bytes were.
                 return self._move(flat.view(torch.uint8)).view(torch.bool)

@@ -26,6 +26,8 @@ MAX_FRAME_BYTES = 64 << 20
 _LENGTH = struct.Struct(">I")
 _CHUNK = 1 << 16
 _MAX_PENDING_FDS = 16
+# The unit in which a file's memory is counted.
+_BLOCK = 512
 # A poll's limit is a 32-bit number of milliseconds; whoever waits longer asks again.
 _LONGEST_POLL = 3600.0
 
@@ -66,7 +68,8 @@ def require_sealed(fd: int) -> None:
     judge with SIGBUS, or change values after they were compared.
 
     Raises:
-        WireError: the descriptor is no fully sealed memory file.
+        WireError: the descriptor is no fully sealed memory file, or one with holes in it, which
+            would take up memory only when the judge reads them.
     """
     try:
         seals = fcntl.fcntl(fd, _F_GET_SEALS)
@@ -74,6 +77,9 @@ def require_sealed(fd: int) -> None:
         raise WireError("received a descriptor that is no sealable memory file") from None
     if seals & _IMMUTABLE != _IMMUTABLE:
         raise WireError("received a memory file that is not sealed")
+    status = os.fstat(fd)
+    if status.st_blocks * _BLOCK < status.st_size:
+        raise WireError("received a memory file with holes")
 
 
 class Pollable(Protocol):

@@ -22,6 +22,8 @@ from pytest_tritonverify.execution.devices import DEVICES
 # Signal on which a worker writes the Python stacks of its threads to its output. The handler
 # runs in C, so it answers while the GIL is held too.
 STACK_SIGNAL = signal.SIGUSR1
+# Exit status of a worker that user code has made unable to go on.
+UNABLE = 71
 
 ROLES = {
     "describe": "pytest_tritonverify.execution.describe",
@@ -67,7 +69,22 @@ def create_role(request: wire.Message, phase: Phase) -> Role:
 
 def main(channel_fd: int) -> None:
     """Serve requests until the judge closes the socket or kills this process."""
-    channel = wire.Channel(socket.socket(fileno=channel_fd))
+    try:
+        _serve(wire.Channel(socket.socket(fileno=channel_fd)))
+    except BaseException as error:  # noqa: BLE001 - user code has changed what this here needs
+        _complain(error)
+        os._exit(UNABLE)
+
+
+def _complain(error: BaseException) -> None:
+    """Say as well as can be why this process can't go on: anything may be broken by now."""
+    with contextlib.suppress(BaseException):
+        described = errors.describe(error, "", ())
+        text = f"{described['type']}: {described['message']}"
+        os.write(2, f"{errors.clip(text, 1000)}\n".encode("utf-8", "backslashreplace"))
+
+
+def _serve(channel: wire.Channel) -> None:
     sys.dont_write_bytecode = True
     sys.argv = ["tritonverify-worker"]
     # New streams on the pipe: the old ones were made for other files. Line by line, so that a
@@ -95,12 +112,14 @@ def main(channel_fd: int) -> None:
         if "error" in answer:
             _tidy(start.message["device"])
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # user code may have put anything there
+            # User code may have put anything there, which may raise anything.
+            with contextlib.suppress(BaseException):
                 stream.flush()
         head = {"event": "answer", "n": frame.message["n"]}
         try:
             channel.send({**head, **answer}, fd)
-        except wire.WireError as error:
+        except (wire.WireError, TypeError, ValueError, RecursionError) as error:
+            # It is too long, or user code has put something into it that is no plain value.
             channel.send({**head, "error": errors.describe(error, phase.name, ())})
         for used in (frame.fd, fd):
             if used is not None:
@@ -121,8 +140,9 @@ def perform(
 
 def _tidy(device: str) -> None:
     """Give back the memory of a run that failed, so that the next one finds it."""
-    gc.collect()
-    with contextlib.suppress(Exception):  # of a device that has had a fault nothing is to be had
+    # Of a device that has had a fault nothing is to be had, and what is freed may run user code.
+    with contextlib.suppress(BaseException):
+        gc.collect()
         DEVICES[device].release()
 
 

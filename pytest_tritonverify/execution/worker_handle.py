@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import errors, processes, wire
-from pytest_tritonverify.execution.worker import STACK_SIGNAL
+from pytest_tritonverify.execution.worker import STACK_SIGNAL, UNABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +90,11 @@ class Worker:
         self._asked = 0
         self._due = 0
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether the server that started it has ended, and the process with it."""
+        return not self._host.knows(self.pid)
+
     def post(self, message: wire.Message, fd: int | None = None) -> None:
         """Send a request, or what a worker that reads nothing takes of it.
 
@@ -139,7 +144,7 @@ class Worker:
             phase = frame.message.get("phase")
             if event != "phase" or not isinstance(phase, str):
                 raise wire.WireError("it sent what is neither the answer nor a phase")
-            self.phase = errors.clip(errors.printable(phase), 40)
+            self.phase = errors.one_line(phase, 40)
             if len(self.entered) < _MOST_PHASES:
                 self.entered[self.phase] = time.monotonic()
         return None
@@ -180,7 +185,7 @@ class Worker:
     def take_output(self) -> str:
         """Return what the worker has written since the last call, or the end of it."""
         self._drain()
-        text = self._output.decode("utf-8", "backslashreplace")
+        text = errors.printable(self._output.decode("utf-8", "backslashreplace"))
         self._output.clear()
         return text
 
@@ -250,4 +255,13 @@ def describe_status(status: int) -> str:
             signal.SIGFPE: ": an integer division by zero",
         }
         return f"killed by signal {number} ({name}){likely.get(number, '')}"
-    return f"it left by itself with exit status {os.waitstatus_to_exitcode(status)}"
+    if os.WIFSTOPPED(status):
+        return f"stopped by signal {os.WSTOPSIG(status)}, and then ended"
+    code = os.waitstatus_to_exitcode(status)
+    likely_cause = ""
+    if code == UNABLE:
+        likely_cause = (
+            ": it could not go on, since the code that it ran has changed Python, a module or a "
+            "descriptor that it needs"
+        )
+    return f"it left by itself with exit status {code}{likely_cause}"

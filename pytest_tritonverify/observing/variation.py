@@ -141,7 +141,8 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
     """Return the memory of a tensor as one row of numbers of its type."""
     storage = tensor.untyped_storage()
     count = storage.nbytes() // tensor.element_size()
-    return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (count,), (1,))
+    bare = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return bare.set_(storage, 0, (count,), (1,))
 
 
 def _ordered(tensor: torch.Tensor) -> bool:

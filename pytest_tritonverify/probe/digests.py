@@ -130,7 +130,7 @@ def _memory(tensor: torch.Tensor) -> memoryview:
     flat = tensor.resolve_conj().resolve_neg().contiguous().cpu()
     size = flat.element_size()
     # Not by a view of another dtype: torch refuses it for some strides of a single element.
-    raw = torch.empty(0, dtype=torch.uint8).set_(
+    raw = torch.empty(0, dtype=torch.uint8, device="cpu").set_(
         flat.untyped_storage(), flat.storage_offset() * size, (flat.numel() * size,), (1,)
     )
     return raw.numpy().data

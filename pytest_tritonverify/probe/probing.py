@@ -167,7 +167,7 @@ class Probe:
                 if answer.fd is None:
                     continue
                 require_sealed(answer.fd)
-                values = tensors.unpack(answer.message["tensors"], answer.fd)
+                values = tensors.unpack(answer.message["tensors"], answer.fd, bounded=True)
                 tensors.require_modest(t for _, t in running.tensor_leaves(values, ""))
             except (Failure, WireError, KeyError):
                 continue

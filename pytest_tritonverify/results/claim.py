@@ -14,6 +14,8 @@ from pathlib import Path
 # A lock as the kernel describes it: kind, whence, start, length, and the process that holds it.
 _FLOCK = "hhqqi"
 _OFFSET_BYTES = 7
+# Only a lock lies there, which whoever makes it first can't misuse.
+PLACE = "/tmp"  # noqa: S108
 
 
 class ClaimedError(RuntimeError):
@@ -23,8 +25,8 @@ class ClaimedError(RuntimeError):
 class Claims:
     """Holds pairs until they are given back, or its process ends.
 
-    All runs of a user lock one file among the temporary ones, each pair a byte of it: a thousand
-    pairs take one descriptor. Where the file system knows no locks nothing is held.
+    All runs of a user lock one file, each pair a byte of it: a thousand pairs take one descriptor.
+    Where the file system knows no locks nothing is held.
     """
 
     def __init__(self) -> None:
@@ -39,9 +41,7 @@ class Claims:
         try:
             offset = _offset(implementation)
             if self._handle < 0:
-                path = Path(tempfile.gettempdir()) / f"tritonverify-{os.getuid()}-pairs.lock"
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._handle = os.open(path, flags, 0o600)
+                self._handle = _opened()
             fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES) and self._handle >= 0:
@@ -64,6 +64,21 @@ class Claims:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
+
+
+def _opened() -> int:
+    """Open the file of this user's runs.
+
+    Raises:
+        OSError: there is no place for one.
+    """
+    name = f"tritonverify-{os.getuid()}-pairs.lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    if os.path.isdir(PLACE):  # noqa: PTH112 - a name
+        # Runs may each have a TMPDIR of their own, and have to meet.
+        with contextlib.suppress(OSError):
+            return os.open(Path(PLACE) / name, flags, 0o600)
+    return os.open(Path(tempfile.gettempdir()) / name, flags, 0o600)
 
 
 def _offset(path: Path) -> int:

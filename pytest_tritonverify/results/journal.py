@@ -6,7 +6,10 @@ it, and which case was running.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_tritonverify.results import result_file
@@ -31,7 +34,8 @@ class Journal:
         self.problem: str | None = None
         try:
             result_file.make_folder(path.parent)
-            path.write_text("", encoding="utf-8")
+            # What lies there may be a link to something that is to stay as it is, or a pipe.
+            path.unlink(missing_ok=True)
         except OSError as error:
             self.problem = f"{error.strerror}: {path}"
         self._append(
@@ -55,7 +59,7 @@ class Journal:
         if self.problem is not None:
             return
         try:
-            with self.path.open("a", encoding="utf-8") as stream:
+            with open(self.path, "a", encoding="utf-8", opener=_opened) as stream:
                 json.dump(result_file.finite(entry), stream, ensure_ascii=False, allow_nan=False)
                 stream.write("\n")
         except OSError as error:
@@ -68,3 +72,16 @@ class Journal:
             OSError: it can't be deleted.
         """
         self.path.unlink(missing_ok=True)
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file that this run has made, whatever somebody has put in its place meanwhile.
+
+    Raises:
+        OSError: there is a link, or something that is no plain file.
+    """
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return handle

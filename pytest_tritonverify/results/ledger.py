@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.results import names, result_file
 from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import CaseRecord, CheckRecord
@@ -273,7 +274,7 @@ class Ledger:
                 self._enter_not_run(account, reason)
                 self._conclude(account)
                 continue
-            if account.written is not None and result_file.digest(account.path) != account.written:
+            if account.written is not None and plain_files.digest(account.path) != account.written:
                 account.problem = (
                     f"{account.path.name} was changed by another process while the run lasted; "
                     "it has been written again"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.results import result_file
 from pytest_tritonverify.results.records import fallback_message
 
@@ -93,10 +94,10 @@ def present(pair: Pair, settings: Settings, environment: Mapping[str, Any] | Non
         from pytest_tritonverify.degeneration.check import check_source
 
         return check_source(
-            pair.implementation.read_bytes(),
+            plain_files.read(pair.implementation),
             filename=pair.implementation.name,
             non_compute=non_compute or settings.non_compute,
-            reference=pair.task.read_bytes(),
+            reference=plain_files.read(pair.task),
             policy="partial" if settings.degeneration == "partial" else "strict",
         )
 

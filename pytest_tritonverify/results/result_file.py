@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.execution import errors, loading
 from pytest_tritonverify.results.records import (
     FAILED,
@@ -258,9 +259,9 @@ def write_atomically(path: Path, content: Mapping[str, Any]) -> str:
 def sources_of(pair: Pair) -> dict[str, str | None]:
     """Return the sha256 of a pair's files by role: task, data, implementation."""
     return {
-        "task": digest(pair.task),
-        "data": digest(loading.data_file(pair.task, pair.op)),
-        "implementation": digest(pair.implementation),
+        "task": plain_files.digest(pair.task),
+        "data": plain_files.digest(loading.data_file(pair.task, pair.op)),
+        "implementation": plain_files.digest(pair.implementation),
     }
 
 
@@ -285,11 +286,3 @@ def sources_changed(pair: Pair, before: Mapping[str, str | None]) -> CheckRecord
         "what was judged; run it again"
     )
     return CheckRecord(name=SOURCES, status=FAILED, error_type=SOURCE_CHANGED, message=text)
-
-
-def digest(path: Path | None) -> str | None:
-    """Return the sha256 of a file's content, or None where there is none to read."""
-    try:
-        return None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None

@@ -6,8 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tritonverify import figures
-from pytest_tritonverify.results import result_file
+from pytest_tritonverify import figures, plain_files
 from pytest_tritonverify.workflow import files, layout, performance, soundness, verification
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def decide_round(work: WorkDir, one: Round, phase_3: Round) -> Decision:
     """
     copied, original = one.baseline_perf_result, phase_3.perf_result
     warnings = []
-    digests = [result_file.digest(path) for path in (copied, original)]
+    digests = [plain_files.digest(path) for path in (copied, original)]
     if None not in digests and digests[0] != digests[1]:
         warnings.append(f"{copied} is no copy of {original}, which is taken for the baseline")
     baseline = original if digests[1] is not None or digests[0] is None else copied

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_tritonverify import figures
-from pytest_tritonverify.results import result_file
+from pytest_tritonverify import figures, plain_files
 from pytest_tritonverify.workflow import files
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Performance:
         """Say whether the report names code that it measured, and it is not this file's."""
         sources = self.content.get("sources")
         named = sources.get("implementation") if isinstance(sources, dict) else None
-        return isinstance(named, str) and named != result_file.digest(implementation)
+        return isinstance(named, str) and named != plain_files.digest(implementation)
 
     def disagreement(self) -> str | None:
         """Say where the geometric mean is not that of the cases, by more than its rounding."""

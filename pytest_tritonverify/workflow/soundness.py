@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.execution import loading
-from pytest_tritonverify.results import reliance, result_file
+from pytest_tritonverify.results import reliance
 from pytest_tritonverify.results.reliance import Refusal
 from pytest_tritonverify.workflow import files, verification
 
@@ -105,9 +106,9 @@ def _now(one: Round, present: Mapping[str, Any] | None) -> reliance.Now:
     return reliance.Now(
         op_name=one.op_name,
         sources={
-            "task": result_file.digest(one.task),
-            "data": result_file.digest(loading.data_file(one.task, one.op_name)),
-            "implementation": result_file.digest(one.implementation),
+            "task": plain_files.digest(one.task),
+            "data": plain_files.digest(loading.data_file(one.task, one.op_name)),
+            "implementation": plain_files.digest(one.implementation),
         },
         environment=present,
         check=check,
@@ -126,7 +127,7 @@ def _objection(result: Verification, refusal: Refusal) -> Objection:
 def _copied(copies: Sequence[tuple[Path, Path, str]]) -> Iterator[Objection | str]:
     """Yield which of the workflow's copies are not what was verified, or can't be compared."""
     for copy, verified, role in copies:
-        there, here = result_file.digest(verified), result_file.digest(copy)
+        there, here = plain_files.digest(verified), plain_files.digest(copy)
         if here is None:
             yield f"there is no {copy}: it can't be compared with what was verified"
         elif there is not None and there != here:

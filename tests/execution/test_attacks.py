@@ -273,7 +273,7 @@ def test_output_that_is_no_text_is_shown_somehow(bench: Bench, tmp_path: Path) -
     worker = bench.ready("candidate", pair)
     bench.ask(worker, **case)
     output = worker.take_output()
-    assert output.startswith("\\xff\\xfe\x00")
+    assert output.startswith("\\xff\\xfe\\x00")
     assert "\\ud800 ok" in output
     output.encode("utf-8")
 

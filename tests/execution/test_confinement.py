@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 isolated = pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
 
 TOP = """
-import inspect, multiprocessing, pathlib, subprocess, tempfile
+import inspect, multiprocessing, pathlib, resource, subprocess, tempfile
 HERE = pathlib.Path(__file__).parent
 TASK = HERE / "op_torch.py"
 OPEN = ctypes.CDLL(None, use_errno=True).open
@@ -60,6 +60,11 @@ DENIED = [
     "open(torch.__file__, 'a')",
     "open(f'/proc/{os.getppid()}/mem', 'rb')",
     "os.readlink(f'/proc/{os.getppid()}/fd/0')",
+    "open(f'/proc/{os.getppid()}/oom_score_adj', 'w')",
+    "open('/proc/sys/kernel/core_pattern', 'a')",
+    "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (9, 9))",
+    "resource.prlimit(os.getpid(), resource.RLIMIT_CORE, (0, 0))",
+    "program('prlimit', f'--pid={os.getppid()}', '--nofile=9:9')",
 ]
 ALLOWED = [
     "assert native(HERE / 'op.json') == b'[]'",
@@ -78,6 +83,10 @@ ALLOWED = [
     "program(sys.executable, '-Sc', 'pass')",
     "multiprocessing.get_context('fork').Process(target=len, args=('',)).start()",
     "os.kill(os.getpid(), 0)",
+    "open('/proc/self/oom_score_adj', 'w').write('1000')",
+    "os.close(os.open(f'/proc/self/fd/{os.memfd_create(\"x\")}', os.O_RDWR))",
+    "resource.setrlimit(resource.RLIMIT_CORE, resource.getrlimit(resource.RLIMIT_CORE))",
+    "assert resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)[1] > 9",
     "torch.save(x.cpu(), 'x.pt'); torch.load('x.pt')",
 ]
 

@@ -16,7 +16,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_tritonverify.execution.tensors import pack, unpack
+from pytest_tritonverify.execution.tensors import (
+    MOST_VALUES,
+    UnsupportedValueError,
+    pack,
+    unpack,
+)
 from pytest_tritonverify.execution.wire import WireError
 from tests.support import trees
 
@@ -314,3 +319,34 @@ def test_refused_descriptions_leave_no_memory_mapped() -> None:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8")
         assert maps.count("memfd:tritonverify") <= 3
         assert os.fstat(packed.fd).st_size == 4 << 20
+
+
+def _costly() -> dict[str, dict[str, Any]]:
+    """Descriptions of a megabyte or so that would keep their reader busy for minutes."""
+    none: dict[str, Any] = {"k": "none"}
+    # Python's hash of a whole number is its remainder by this one.
+    alike = [{"k": "int", "v": hex(((1 << 61) - 1) * n)} for n in range(20_000)]
+    record = {"k": "dataclass", "name": "A", "fields": ["a"], "frozen": True, "v": [none]}
+    names = [f"a{n}" for n in range(5000)]
+    return {
+        "dict": {"k": "dict", "v": [[key, none] for key in alike]},
+        "set": {"k": "set", "v": alike},
+        "tuples": {"k": "frozenset", "v": [{"k": "tuple", "v": [key]} for key in alike]},
+        "records": {"k": "list", "v": [record] * 5000},
+        "fields": {**record, "k": "namedtuple", "fields": names, "v": [none] * len(names)},
+        "values": {"k": "list", "v": [none] * (MOST_VALUES + 1)},
+    }
+
+
+@pytest.mark.parametrize("name", _costly())
+def test_what_takes_long_to_rebuild_is_refused_where_that_matters(name: str) -> None:
+    with pytest.raises(WireError, match="more than"):
+        unpack({"tree": _costly()[name], "segments": []}, None, bounded=True)
+
+
+def test_an_honest_result_is_within_bounds() -> None:
+    large = {f"key{n}": [n, float(n)] for n in range(20_000)}
+    with closing(pack(large, keep_layout=False)) as packed:
+        assert unpack(packed.spec, packed.fd, bounded=True) == large
+    with pytest.raises(UnsupportedValueError, match="hand over long lists as tensors"):
+        pack([0] * MOST_VALUES, keep_layout=False)

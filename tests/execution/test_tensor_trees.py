@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,35 @@ def test_what_a_receiver_writes_stays_with_it(tree: Any, byte: int) -> None:
         for tensor in trees.tensors_in(first):
             tensors.storage_bytes(tensor.untyped_storage()).fill_(byte)
         assert trees.canonical(tree) == trees.canonical(unpack(packed.spec, packed.fd))
+
+
+def test_memory_that_was_given_back_is_told() -> None:
+    for left in (0, 4):
+        tensor = torch.ones(8)
+        tensor.untyped_storage().resize_(left)
+        with pytest.raises(
+            UnsupportedValueError, match=f"takes 32 bytes, and its storage has {left}"
+        ):
+            pack({"a": tensor}, keep_layout=False)
+    with closing(pack(torch.ones(0, 3), keep_layout=False)) as packed:
+        assert packed.spec["segments"] == [[0, 0]]
+
+
+def test_names_that_are_no_text_hurt_nobody() -> None:
+    class Liar(complex):
+        @property
+        def real(self) -> Any:
+            return object()
+
+    liar = type("Tuple", (tuple,), {"_fields": (object(), 2)})
+    with closing(pack([liar((1, 2)), Liar(1 + 2j)], keep_layout=False)) as packed:
+        json.dumps(packed.spec)
+        assert unpack(packed.spec, packed.fd) == [(1, 2), 1 + 2j]
+
+
+def test_the_place_of_tensors_does_not_depend_on_a_default_device() -> None:
+    before = [torch.ones(3, dtype=torch.float16)[1:], torch.ones(0), torch.ones(2).bool()]
+    with torch.device("meta"), closing(pack(before, keep_layout=True)) as packed:
+        found = unpack(packed.spec, packed.fd)
+        assert [tensor.device.type for tensor in found] == ["cpu"] * 3
+    assert all(torch.equal(*pair) for pair in zip(found, before, strict=True))

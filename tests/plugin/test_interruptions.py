@@ -47,7 +47,7 @@ def signalled_in_case_2(runner: Runner, sent: signal.Signals) -> Run:
     return runner.finish(process, sent)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP])
 def test_what_asks_it_to_end_counts_the_rest_as_failed(
     runner: Runner, sent: signal.Signals
 ) -> None:
@@ -88,3 +88,22 @@ def test_a_killed_judge_leaves_its_journal_and_no_process(runner: Runner) -> Non
     again = runner.run("--verify-dir=ops")
     assert again.code == 0
     assert not (folder / JOURNAL).exists()
+
+
+def test_while_it_collects_it_ends_at_once_and_touches_nothing(runner: Runner) -> None:
+    slow, other = runner.path / "ops" / "a", runner.path / "ops" / "b"
+    for folder in (slow, other):
+        write_pair(folder, cases=1)
+        (folder / "verify_result.json").write_text("of an earlier run")
+    task = next(slow.glob("*_torch.py"))
+    begun = "import pathlib, time; (pathlib.Path(__file__).parent / 'begun').touch(); "
+    task.write_text(f"{begun}time.sleep(600)\n{task.read_text()}")
+    process = runner.start("--verify-dir=ops")
+    wait_until((slow / "begun").exists, "it does not begin to list cases", lambda: "")
+    run = runner.finish(process, signal.SIGTERM)
+    assert run.code == 2
+    assert "the run was ended by SIGTERM" in run.out
+    assert "ERROR" not in run.out
+    for folder in (slow, other):
+        assert (folder / "verify_result.json").read_text() == "of an earlier run"
+    runner.expect_no_survivors()

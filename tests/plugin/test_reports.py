@@ -65,7 +65,7 @@ def check_terminal(run: Run, pair: WrittenPair) -> None:
     assert "Traceback" not in run.out
     # Not a line of the plugin's own code is shown.
     assert not any("CaseFailure" in line or "nodes.py" in line for line in lines)
-    assert "announced by the kernel" in lines
+    assert "| announced by the kernel" in lines
     row = next(line for line in lines if line.startswith("double "))
     assert row.split()[:4] == ["double", "triton_ascend_impl", "3", "1"]
     assert row.endswith("failed: 1 AccuracyError, 1 ValueError")

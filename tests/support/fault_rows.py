@@ -80,6 +80,7 @@ class Row:
         words: what the failure must say.
         hangs: it takes the whole time limit.
         needs: "landlock" or "signals" where the verdict depends on the system.
+        side: whose failure it is, where it is not that of the faulty side.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Row:
     words: str = ""
     hangs: bool = False
     needs: str = ""
+    side: str = ""
 
     def write(self, root: Path) -> Path:
         """Write the pair below a folder, and return its own."""
@@ -140,6 +142,28 @@ ROWS: list[Row] = [
         Row("wrong_shape", "return (x * 2)[:, :7]", "AssertionError"),
         Row("wrong_values", "return x * 3", "AccuracyError"),
         Row("syntax_error", "", "SyntaxError", top="def (:\n", second="SyntaxError"),
+        Row(
+            "returns_what_holds_itself",
+            "held = [x * 2]\nheld.append(held)\nreturn held",
+            "UnsupportedValueError",
+            words="output[1][1][1]",
+        ),
+        Row("returns_a_million_values", "return list(range(10**6))", "UnsupportedValueError"),
+        Row("returns_a_huge_number", "return {1 << 20000: x * 2}", "UnsupportedValueError"),
+        Row(
+            "returns_memory_given_back",
+            "y = x * 2\ny.untyped_storage().resize_(0)\nreturn y",
+            "UnsupportedValueError",
+            words="given back",
+        ),
+        Row("odd_names", "return type('T', (tuple,), {'_fields': (object(),)})((x * 2,))", RIGHT),
+        Row("default_device", "torch.set_default_device('meta')\nreturn x.mul(2)", RIGHT),
+        Row(
+            "commands_the_terminal",
+            "raise type('E\\nPASSED', (Exception,), {})('\\x1b[2J\\x1b[Hpassed')",
+            "E\\nPASSED",
+            words="\\x1b[2J\\x1b[Hpassed",
+        ),
     ),
     *_in(
         "leaving",
@@ -156,6 +180,17 @@ ROWS: list[Row] = [
             "threading.Thread(target=os._exit, args=(0,)).start()\ntime.sleep(99)",
             CRASH,
         ),
+        Row(
+            "exits_when_flushed",
+            "sys.stdout = type('S', (), {'flush': lambda s: sys.exit(0)})()",
+            RIGHT,
+        ),
+        Row(
+            "breaks_python",
+            "import builtins\nbuiltins.type = builtins.str = None\nraise ValueError",
+            CRASH,
+            words="has changed Python",
+        ),
     ),
     *_in(
         "signals",
@@ -164,6 +199,17 @@ ROWS: list[Row] = [
         Row("kill", "os.kill(os.getpid(), signal.SIGKILL)", CRASH, words="SIGKILL"),
         Row("term", "os.kill(os.getpid(), signal.SIGTERM)", CRASH, words="SIGTERM"),
         _hang("stop", "os.kill(os.getpid(), signal.SIGSTOP)"),
+        Row(
+            "lets_itself_be_traced",
+            "if os.fork() == 0:\n"
+            "    time.sleep(0.5)\n"
+            "    os.kill(os.getppid(), signal.SIGKILL)\n"
+            "    os._exit(0)\n"
+            "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n"
+            "os.kill(os.getpid(), signal.SIGTRAP)",
+            CRASH,
+            words="SIGKILL",
+        ),
         Row(
             "kills_its_starter",
             "os.kill(os.getppid(), signal.SIGKILL)",
@@ -205,6 +251,12 @@ ROWS: list[Row] = [
             "with open('f', 'wb') as f:\n    while True:\n        f.write(bytes(1 << 24))",
             "OSError",
             words="--verify-file-limit",
+        ),
+        # The row that is judged next must not notice.
+        Row(
+            "folders_without_end",
+            "for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')",
+            RIGHT,
         ),
     ),
     *_in(
@@ -258,6 +310,21 @@ ROWS: list[Row] = [
             "time.sleep(1000)",
             CRASH,
         ),
+        Row(
+            "memory_with_holes",
+            "real, node = tensors.pack, 'segments'\n"
+            "def forged(tree, keep_layout):\n"
+            "    packed = real(tree, keep_layout=keep_layout)\n"
+            "    fd = wire.new_memory('holes')\n"
+            "    os.ftruncate(fd, 1 << 25)\n"
+            "    wire.seal(fd)\n"
+            "    tensors.pack = real\n"
+            "    return tensors.Packed(packed.spec, fd)\n"
+            "tensors.pack = forged",
+            CRASH,
+            top="from pytest_tritonverify.execution import tensors\n",
+            words="holes",
+        ),
     ),
     *_in(
         "files",
@@ -309,6 +376,16 @@ ROWS: list[Row] = [
             needs="landlock",
         ),
         Row(
+            "limits_the_judge",
+            "def above(pid):\n"
+            "    words = open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()\n"
+            "    return int(words[1])\n"
+            "judge = above(above(os.getppid()))\n"
+            "resource.prlimit(judge, resource.RLIMIT_NOFILE, (9, 9))",
+            "PermissionError",
+            needs="landlock",
+        ),
+        Row(
             "looks_into_the_judge",
             "open(f'/proc/{os.getppid()}/mem', 'rb')",
             "PermissionError",
@@ -329,14 +406,40 @@ ROWS: list[Row] = [
         _hang("reference_hangs", "while True: pass"),
         _hang("reference_stops", "os.kill(os.getpid(), signal.SIGSTOP)"),
         Row("reference_escapes", "escape()", RIGHT),
+        # Of the whole run, or rather of what starts its processes.
+        Row(
+            "reference_kills_the_server",
+            "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(1000)",
+            CRASH,
+            side="verifier",
+        ),
         Row(
             "touches_results",
             "import glob\n"
             "for name in glob.glob(os.path.join(HERE, '..', '*raises', 'verify_result.json')):\n"
             "    os.unlink(name)\n"
             "for name in glob.glob(os.path.join(HERE, '..', '*right', 'verify_result.json')):\n"
-            "    open(name, 'w').write('{}')",
+            "    open(name, 'w').write('{}')\n"
+            # Whoever opened a pipe would wait for ever.
+            "for name in glob.glob(os.path.join(HERE, '..', 'abort', 'verify_result.json')):\n"
+            "    os.unlink(name)\n"
+            "    os.mkfifo(name)",
             RIGHT,
+        ),
+        Row(
+            "journal_becomes_a_pipe",
+            "name = os.path.join(HERE, 'verify_result.journal.jsonl')\n"
+            "os.unlink(name)\n"
+            "os.mkfifo(name)",
+            RIGHT,
+        ),
+        Row(
+            "code_becomes_a_pipe",
+            "name = os.path.join(HERE, 'op_triton_ascend_impl.py')\n"
+            "os.unlink(name)\n"
+            "os.mkfifo(name)",
+            "SourceChanged",
+            second="SourceChanged",
         ),
         Row("task_changes", "open(TASK, 'a').write('#')", "SourceChanged", second="SourceChanged"),
     ),

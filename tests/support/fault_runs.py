@@ -193,7 +193,7 @@ def _oddities(result: Mapping[str, Any], row: Row) -> list[str]:
     if (result["total_cases"], result["passed_cases"]) != (2, 2 - failed):
         found.append(f"{result['passed_cases']} of {result['total_cases']} with {failed} failures")
     for case in result["cases"]:
-        side = "reference" if row.of_reference else "implementation"
+        side = row.side or ("reference" if row.of_reference else "implementation")
         ours = case["error_type"] in ("NotRun", None)
         if case["status"] == "failed" and not ours and case["side"] != side:
             found.append(f"case {case['case_idx']} is the failure of the {case['side']}")

@@ -52,7 +52,8 @@ def test_the_second_is_refused_until_the_first_ends(implementation: Path, claims
     with subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(link)],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "TMPDIR": tempfile.gettempdir()},
+        # Whatever folder for temporary files it has.
+        env={**os.environ, "TMPDIR": str(implementation.parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as first:

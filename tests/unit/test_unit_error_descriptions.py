@@ -6,6 +6,7 @@ import json
 import linecache
 import re
 import sys
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -416,3 +417,38 @@ def test_odd_syntax_errors(tmp_path: Path, error: SyntaxError) -> None:
     assert found["type"] == "SyntaxError"
     assert len(found["traceback"]) <= 20_000
     assert isinstance(found["line"], (int, type(None)))
+
+
+# What would command a terminal
+
+
+@CALM
+@given(text=st.text(st.characters(codec=None), max_size=60))
+def test_printable_text_commands_no_terminal(text: str) -> None:
+    shown = errors.printable(text)
+    shown.encode()
+    for character in shown:
+        assert character in "\t\n" or unicodedata.category(character) not in ("Cc", "Zl", "Zp")
+        assert unicodedata.bidirectional(character) not in ("RLO", "LRO", "RLI", "LRI")
+    assert errors.printable(shown) == shown
+    assert "\n" not in errors.one_line(text, 50)
+    assert len(errors.one_line(text, 50)) <= 50
+
+
+def test_colours_go_and_the_rest_is_spelt_out() -> None:
+    assert errors.printable("\x1b[1;31mred\x1b[0m") == "red"
+    assert errors.printable("a\x1b[2J\x08\x9b1A\u202eb") == "a\\x1b[2J\\x08\\x9b1A\\u202eb"
+    assert errors.printable("10%\r20%\r\nend") == "10%\n20%\nend"
+
+
+def test_a_class_can_have_any_name(tmp_path: Path) -> None:
+    odd = type("\x1b[2JE\nPASSED", (Exception,), {})
+    assert described(odd("x"), tmp_path)["type"] == "\\x1b[2JE\\nPASSED"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have notes since Python 3.11")
+def test_notes_are_told(raised: Callable[[str], BaseException], tmp_path: Path) -> None:
+    error = raised("error = ValueError('x')\nerror.add_note('look here')\nraise error")
+    assert described(error, tmp_path)["message"] == "x\nlook here"
+    error.__notes__ = 5  # type: ignore[attr-defined]
+    assert described(error, tmp_path)["message"] == "x"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.catalogue import CaseEntry
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results import result_file
@@ -84,13 +85,13 @@ def test_a_full_run_writes_the_result_when_the_last_case_is_in(ledger: Ledger, p
         "cmdline": {"triton_impl_name": "triton_v2", "non_compute": False},
     }
     assert content["sources"] == {
-        "task": result_file.digest(pair.task),
-        "data": result_file.digest(pair.task.with_suffix(".json")),
-        "implementation": result_file.digest(pair.implementation),
+        "task": plain_files.digest(pair.task),
+        "data": plain_files.digest(pair.task.with_suffix(".json")),
+        "implementation": plain_files.digest(pair.implementation),
     }
     account = ledger.account(pair)
     assert (account.complete, account.green) == (True, False)
-    assert account.written == result_file.digest(account.path)
+    assert account.written == plain_files.digest(account.path)
 
 
 def test_a_full_run_removes_old_results_first(ledger: Ledger, pair: Pair) -> None:

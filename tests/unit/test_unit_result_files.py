@@ -13,8 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_tritonverify import plain_files
 from pytest_tritonverify.discovery import Pair
 from pytest_tritonverify.results import names, result_file
+from pytest_tritonverify.results.journal import Journal
 from pytest_tritonverify.results.records import FAILED, PASSED, CaseRecord
 
 if TYPE_CHECKING:
@@ -309,7 +311,40 @@ def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
 def test_digests(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")
     known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert result_file.digest(tmp_path / "x") == known
-    assert result_file.digest(tmp_path / "gone") is None
-    assert result_file.digest(tmp_path) is None
-    assert result_file.digest(None) is None
+    assert plain_files.digest(tmp_path / "x") == known
+    assert plain_files.digest(tmp_path / "gone") is None
+    assert plain_files.digest(tmp_path) is None
+    assert plain_files.digest(None) is None
+
+
+def test_what_never_ends_has_no_digest(tmp_path: Path) -> None:
+    pipe, holes = tmp_path / "pipe", tmp_path / "holes"
+    os.mkfifo(pipe)
+    holes.touch()
+    os.truncate(holes, plain_files.MOST_BYTES + 1)
+    for path in (pipe, holes, Path(os.devnull), Path("/dev/zero")):
+        assert plain_files.digest(path) is None
+        with pytest.raises(OSError, match=r"no plain file|File too large"):
+            plain_files.read(path)
+    (tmp_path / "link").symlink_to(holes)
+    os.truncate(holes, 3)
+    assert plain_files.read(tmp_path / "link") == bytes(3)
+
+
+def test_a_journal_leaves_alone_what_lies_in_its_place(tmp_path: Path) -> None:
+    place, kept = tmp_path / "journal", tmp_path / "kept"
+    kept.write_text("as it was")
+    place.symlink_to(kept)
+    journal = Journal(place, "op", "triton_impl", 1)
+    assert len(place.read_text().splitlines()) == 1
+    # While the run lasts, too: a link, and a pipe that nobody reads.
+    for kind in ("link", "pipe"):
+        place.unlink()
+        if kind == "link":
+            place.symlink_to(kept)
+        else:
+            os.mkfifo(place)
+        journal.problem = None
+        journal.started(1, "case")
+        assert journal.problem is not None
+    assert kept.read_text() == "as it was"

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pytest_tritonverify.signals import Termination, held_back
+from pytest_tritonverify.signals import Ending, Termination, held_back
 
 
 def _failing_step(number: signal.Signals) -> None:
@@ -41,7 +41,7 @@ def test_nothing_is_done_outside_of_the_main_thread() -> None:
     def use() -> None:
         try:
             with held_back():
-                Termination(lambda: None).forget()
+                Termination(lambda _: None).forget()
         except Exception as error:
             failures.append(error)
             raise
@@ -57,12 +57,13 @@ def test_termination_is_told_once_the_system_has_said_so() -> None:
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         told: list[int] = []
-        termination = Termination(lambda: told.append(1))
+        termination = Termination(lambda _: told.append(1))
         assert not termination.asked
         os.kill(os.getpid(), signal.SIGTERM)
-        assert (told, termination.asked) == ([1], True)
+        assert told == [1]
+        assert termination.asked == signal.SIGTERM
         # Whoever has made arrangements keeps them.
-        second = Termination(lambda: told.append(2))
+        second = Termination(lambda _: told.append(2))
         second.forget()
         os.kill(os.getpid(), signal.SIGTERM)
         assert told == [1, 1]
@@ -70,3 +71,38 @@ def test_termination_is_told_once_the_system_has_said_so() -> None:
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_terminal_that_is_gone_ends_a_run_unless_that_is_not_wanted() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        told: list[signal.Signals] = []
+        # As under `nohup`.
+        Termination(told.append).forget()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert told == []
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        termination = Termination(told.append)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert told == [signal.SIGHUP]
+        termination.forget()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_that_is_ending_is_told_so_once() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        ending = Ending()
+        ending.begin()
+        ending.begin()
+        os.kill(os.getpid(), signal.SIGINT)
+        ending.end()
+        assert heard == []
+        os.kill(os.getpid(), signal.SIGINT)
+        assert heard == [signal.SIGINT]
+        ending.end()
+    finally:
+        signal.signal(signal.SIGINT, before)

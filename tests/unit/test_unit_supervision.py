@@ -16,6 +16,7 @@ from pytest_tritonverify.execution.worker_handle import (
     WorkerDied,
     WorkerHung,
 )
+from pytest_tritonverify.results.records import TIMEOUT
 from pytest_tritonverify.supervision import IMPLEMENTATION, REFERENCE, VERIFIER, Failure, Process
 
 if TYPE_CHECKING:
@@ -323,3 +324,17 @@ def test_a_death_is_shown_where_the_users_file_was(
     lost = WorkerDied(signal.SIGSEGV, "forward", dump)
     failure = failure_of(process(FakeWorker([READY, lost]))[0])
     assert (failure.file, failure.line) == place
+
+
+def test_a_reference_that_was_left_no_time_is_not_to_blame() -> None:
+    text = "VerifyTimeout: op_torch.py did not answer"
+    slow = Failure(REFERENCE, TIMEOUT, text, "forward", "op_torch.py", 7)
+    slow.apportion(4.9, 10.0)
+    assert (slow.side, slow.line, slow.message) == (REFERENCE, 7, text)
+    slow.apportion(9.5, 10.0)
+    assert (slow.side, slow.file) == (IMPLEMENTATION, None)
+    assert slow.message.startswith(f"{text}\n")
+    assert "took 9.5 s" in slow.message
+    raised = Failure(REFERENCE, "ValueError", "ValueError: no", "forward", "op_torch.py", 7)
+    raised.apportion(9.5, 10.0)
+    assert raised.side == REFERENCE
