@@ -21,7 +21,7 @@ types: $(VENV)/.tested
 	$(BIN)/mypy
 
 suite: $(VENV)/.tested
-	$(BIN)/python -m pytest -n auto --dist=loadfile
+	$(BIN)/python -m pytest -n auto --dist=loadfile --no-loadscope-reorder
 
 # Minutes of damaged and made-up input for everything that reads what others have written.
 FUZZ ?= 5000
@@ -30,7 +30,7 @@ fuzz: $(VENV)/.tested
 
 # Whole runs, and parts with real workers, on the emulated NPU; `test` makes a selection of them there.
 test-emulated-npu: $(VENV)/.tested
-	TRITONVERIFY_TEST_DEVICE=npu $(BIN)/python -m pytest -n auto --dist=loadfile tests/test_cases.py \
+	TRITONVERIFY_TEST_DEVICE=npu $(BIN)/python -m pytest -n auto --dist=loadfile --no-loadscope-reorder tests/test_cases.py \
 	tests/plugin tests/benchmark/test_benchmark_plugin.py tests/evidence tests/execution tests/probe
 
 # The real torch_npu beside the installed torch, on a machine without CANN; 125 MB, so not in `test`.

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("pytester",)
 
-# The slowest first: with one process a core, the last file should be a short one.
+# The slowest first: with one process a core, the last file should be a short one. pytest-xdist
+# needs --no-loadscope-reorder, else it begins with the files that hold most tests.
 _SLOW = (
     "test_cases.py",
     "plugin",
     "npu",
     "test_unit_cli_processes.py",
+    "test_benchmark_plugin.py",
     "interpreter",
     "evidence",
     "probe",
