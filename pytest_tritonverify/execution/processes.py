@@ -99,6 +99,25 @@ def stop_family(root: int) -> list[int]:
     return list(members)
 
 
+def settle(pids: list[int]) -> None:
+    """Wait until processes that were sent SIGSTOP have stopped, for a few seconds at most.
+
+    One that is ready to run stops when it gets its turn, which a busy machine puts off.
+    """
+    deadline = time.monotonic() + _STOP_PATIENCE
+    for pid in pids:
+        while _may_run(pid) and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+
+def _may_run(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in "TtZX"
+
+
 def kill_family(root: int) -> None:
     """SIGKILL a process and everything below it."""
     # Most of a family that forks without end shares a group, which is stopped at one stroke.

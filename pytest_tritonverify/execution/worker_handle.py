@@ -222,6 +222,7 @@ class Worker:
     def paused(self) -> Iterator[None]:
         """Keep the process, and everything below it, from running meanwhile."""
         stopped = processes.stop_family(self.pid) if self.alive else []
+        processes.settle(stopped)
         try:
             yield
         finally:

@@ -152,6 +152,25 @@ print(json.dumps([len(doomed), sorted(left) == sorted(others)]))
     assert _run(script) == [3, True]
 
 
+def test_a_process_that_waits_for_its_turn_has_stopped_when_it_is_settled() -> None:
+    # Both on one core, and one of them hardly ever gets it.
+    spin = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\nwhile 1: pass"
+    command = [sys.executable, "-S", "-c"]
+    hog = subprocess.Popen([*command, spin])
+    patient = subprocess.Popen([*command, f"import os; os.nice(19)\n{spin}"])
+    try:
+        for _ in range(5):
+            stopped = processes.stop_family(patient.pid)
+            processes.settle(stopped)
+            state = Path(f"/proc/{patient.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            assert state == "T"
+            patient.send_signal(signal.SIGCONT)
+    finally:
+        for process in (hog, patient):
+            process.kill()
+            process.wait()
+
+
 def test_child_dies_with_its_parent(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     script = """
