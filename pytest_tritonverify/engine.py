@@ -279,8 +279,8 @@ class Engine:
         from pytest_tritonverify.benchmark.pair_benchmark import PairBenchmark
 
         self.host.spares = 0
-        for judge in self._judges.values():
-            judge.close()
+        while self._awake:
+            self._awake.popitem()[1].close()
         for implementation, other in self._benchmarks.items():
             if implementation != pair.implementation:
                 other.close()
@@ -314,8 +314,8 @@ class Engine:
 
     def release(self, pair: Pair) -> None:
         """End the processes of an implementation; its judge remembers the time it has used."""
-        if pair.implementation in self._judges:
-            self._judges[pair.implementation].close()
+        if pair.implementation in self._awake:
+            self._awake.pop(pair.implementation).close()
         if pair.implementation in self._benchmarks:
             self._benchmarks[pair.implementation].close()
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_tritonverify.execution import processes, scratch
-from pytest_tritonverify.execution.spares import Spares, command, worker_command
+from pytest_tritonverify.execution.spares import Spares, become_spare, become_worker, import_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,13 +114,9 @@ class _Server:
         self.niceness = processes.take_precedence()
 
     def serve(self) -> None:
-        self._say(
-            {
-                "event": "ready",
-                "pid": os.getpid(),
-                **_preload(self.config.preload if self.config.fork else (), self.config.warm_up),
-            }
-        )
+        modules = self.config.preload if self.config.fork else ()
+        problems = import_all(modules, self.config.warm_up)
+        self._say({"event": "ready", "problems": problems})
         signal.set_wakeup_fd(self.wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
@@ -196,7 +192,7 @@ class _Server:
                 worker = importlib.import_module("pytest_tritonverify.execution.worker")
                 worker.main(channel)
             else:
-                _execute(worker_command(channel))
+                become_worker(channel)
 
         pid = self.spares.hand_over(fds)
         if pid is None:
@@ -213,7 +209,7 @@ class _Server:
         config = self.config
 
         def become() -> None:
-            _execute(command(there.fileno(), config.device, config.preload, config.warm_up))
+            become_spare(there.fileno(), config.device, config.preload, config.warm_up)
 
         with there, contextlib.suppress(OSError):
             self.spares.add(self._fork(None, become), here)
@@ -293,21 +289,3 @@ class _Server:
     def _end(self) -> None:
         processes.kill_all_descendants()
         os._exit(0)
-
-
-def _execute(arguments: list[str]) -> None:
-    os.execv(arguments[0], arguments)  # noqa: S606 - no shell wanted
-
-
-def _preload(modules: tuple[str, ...], warm_up: str) -> dict[str, Any]:
-    """Import what every worker needs; what fails is reported, not raised."""
-    started = time.monotonic()
-    problems: dict[str, str] = {}
-    for name in modules:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 - a broken install raises anything
-            problems[name] = f"{type(error).__name__}: {error}"
-    if modules and not problems:
-        importlib.import_module(warm_up).warm_up()
-    return {"problems": problems, "seconds": time.monotonic() - started}

@@ -94,17 +94,49 @@ class Spares:
             self._hopeless = True
 
 
-def worker_command(channel: int) -> list[str]:
-    """Return the command of a fresh worker, and let it inherit its channel."""
-    os.set_inheritable(channel, True)  # noqa: FBT003 - positional only
-    return [sys.executable, "-c", _WORK, json.dumps(sys.path), str(channel)]
+def become_worker(channel: int) -> None:
+    """Become a fresh interpreter that is a worker; does not return.
+
+    Args:
+        channel: descriptor of its end of the socket to the judge.
+    """
+    _become(_WORK, channel)
 
 
-def command(control: int, device: str, preload: Sequence[str], warm_up: str) -> list[str]:
-    """Return the command of a spare process, and let it inherit the socket on which it waits."""
-    os.set_inheritable(control, True)  # noqa: FBT003 - positional only
-    words = [str(control), device, json.dumps(preload), warm_up]
-    return [sys.executable, "-c", _WAIT, json.dumps(sys.path), *words]
+def become_spare(control: int, device: str, preload: Sequence[str], warm_up: str) -> None:
+    """Become a fresh interpreter that waits until a worker is needed; does not return.
+
+    Args:
+        control: descriptor of the socket on which it waits.
+        device: name of the device that workers run on.
+        preload: modules to import meanwhile.
+        warm_up: module whose `warm_up` is called then.
+    """
+    _become(_WAIT, control, device, json.dumps(preload), warm_up)
+
+
+def _become(program: str, kept: int, *words: str) -> None:
+    os.set_inheritable(kept, True)  # noqa: FBT003 - positional only
+    command = [sys.executable, "-c", program, json.dumps(sys.path), str(kept), *words]
+    os.execv(command[0], command)  # noqa: S606 - no shell wanted
+
+
+def import_all(modules: Sequence[str], warm_up: str) -> dict[str, str]:
+    """Import what every worker needs; return what failed, by module, rather than raise it.
+
+    Args:
+        modules: their names.
+        warm_up: module whose `warm_up` is called where all could be imported.
+    """
+    problems: dict[str, str] = {}
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 - a broken install raises anything
+            problems[name] = f"{type(error).__name__}: {error}"
+    if modules and not problems:
+        importlib.import_module(warm_up).warm_up()
+    return problems
 
 
 def wait(control_fd: str, device: str, preload: str, warm_up: str) -> None:
@@ -122,8 +154,7 @@ def wait(control_fd: str, device: str, preload: str, warm_up: str) -> None:
     os.close(output)
     if not ready:
         # In a fresh interpreter what is wrong happens once more, and is told where it happens.
-        arguments = worker_command(channel)
-        os.execv(arguments[0], arguments)  # noqa: S606 - no shell wanted
+        become_worker(channel)
     os.set_inheritable(channel, False)  # noqa: FBT003 - positional only
     importlib.import_module("pytest_tritonverify.execution.worker").main(channel)
 
@@ -134,8 +165,5 @@ def _prepare(device: str, preload: Sequence[str], warm_up: str) -> bool:
         from pytest_tritonverify.execution.devices import DEVICES
 
         DEVICES[device].load()
-        for name in preload:
-            importlib.import_module(name)
-        importlib.import_module(warm_up).warm_up()
-        return True
+        return not import_all(preload, warm_up)
     return False
